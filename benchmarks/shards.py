@@ -10,7 +10,9 @@ On one device that is a copy.
 
 - ``pairs``, ``triples``: the tables of all pairs, of all triples of the first 20 columns;
 - ``one pair``: what a single test asks;
-- ``histogram``: the table of the first ten columns.
+- ``histogram``: the table of the first ten columns;
+- ``HSIC``, ``RCIT``: one test of two columns of numbers, given none and a third; the answer has the
+  bits of one device.
 
 Columns: rows in all, cells that were asked for, all-reduces, bytes, bytes for each cell, and the
 bytes of rows that a device holds, which do not travel.  Simulated devices share one processor, so
@@ -45,6 +47,11 @@ QUESTIONS = {
     "pairs": list(itertools.combinations(range(37), 2)),
     "triples": list(itertools.combinations(range(20), 3)),
     "histogram": [tuple(range(10))],
+}
+
+TESTS: dict[str, tuple[Any, list[str]]] = {
+    "HSIC": (jaxcd.HSIC(), []),
+    "RCIT": (jaxcd.RCIT(), ["x3"]),
 }
 
 _REDUCED = re.compile(r"= (\S+|\([^)]*\)) all-reduce(?:-start)?\(")
@@ -99,6 +106,8 @@ def reading_programs() -> Iterator[list[list[int]]]:
 
 def one(question: str, n_rows: int) -> dict[str, Any]:
     """What a question sends, over all devices of this process."""
+    if question in TESTS:
+        return one_test(question, n_rows)
     n_devices = jax.device_count()
     rng = np.random.default_rng(0)
     codes = np.empty((n_rows * n_devices, len(ALARM)), dtype=np.int32, order="F")
@@ -124,6 +133,34 @@ def one(question: str, n_rows: int) -> dict[str, Any]:
     }
 
 
+def one_test(question: str, n_rows: int) -> dict[str, Any]:
+    """What a test of numbers sends."""
+    n_devices = jax.device_count()
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal((n_rows * n_devices, 3)) @ np.triu(np.ones((3, 3)))
+    data = jaxcd.Dataset.from_array(values)
+    test, given = TESTS[question]
+
+    def asked(devices: list[Any]) -> Any:
+        rows = data.on(jax.sharding.Mesh(np.array(devices), ("rows",)))
+        no, key = jaxcd.NO_PRIVACY, jax.random.key(0)
+        return jaxcd.ci_test(rows, "x1", "x2", given=given, test=test, budget=no, key=key)
+
+    with reading_programs() as programs:
+        found = asked(jax.devices())
+    alone = asked(jax.devices()[:1])
+    assert (found.statistic, found.log_pvalue) == (alone.statistic, alone.log_pvalue), question
+    sent = list(itertools.chain.from_iterable(programs))
+    return {
+        "n": len(values),
+        "cells": 1,
+        "programs": len(programs),
+        "all_reduces": len(sent),
+        "bytes_sent": sum(sent),
+        "bytes_held": values.nbytes // n_devices,
+    }
+
+
 def measure(question: str, n_rows: int, n_devices: int) -> dict[str, Any]:
     """The same in a process with so many devices."""
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={n_devices}"
@@ -140,7 +177,9 @@ def measure(question: str, n_rows: int, n_devices: int) -> dict[str, Any]:
 
 def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
     """Every question, at every number of rows a device, on every number of devices."""
-    for question, n_rows, n_devices in itertools.product(QUESTIONS, chosen.rows, chosen.devices):
+    for question, n_rows, n_devices in itertools.product(
+        [*QUESTIONS, *TESTS], chosen.rows, chosen.devices
+    ):
         yield (question, n_rows, n_devices), measure, question, n_rows, n_devices
 
 

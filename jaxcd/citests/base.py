@@ -19,6 +19,7 @@ import numpy as np
 
 from jaxcd.data import Dataset, Domain
 from jaxcd.data.rows import Rows
+from jaxcd.data.shards import Shards
 from jaxcd.errors import DomainError, OptionError, PrivacyError
 from jaxcd.privacy import Accountant, Relation
 
@@ -30,6 +31,7 @@ __all__ = [
     "Sensitivity",
     "StatisticsSource",
     "check_alpha",
+    "require_columns",
     "require_data",
     "require_rows",
 ]
@@ -266,6 +268,11 @@ def require_data(data: Rows | None, test: str, *, cure: str = _COUNT) -> Dataset
             f"and sums only; {cure}"
         )
     return rows
+
+
+def require_columns(data: Rows | None, test: str) -> Dataset | Shards:
+    """Returns the data where its columns can be had: in memory, or on several devices."""
+    return data if isinstance(data, Shards) else require_data(data, test)
 
 
 def check_alpha(alpha: float) -> float:

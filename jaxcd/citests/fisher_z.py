@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 import jax
 import numpy as np
 
-from jaxcd.citests.base import CITest, Evaluation, PreparedTest, Query, require_data
+from jaxcd.citests.base import CITest, Evaluation, PreparedTest, Query, require_columns
 from jaxcd.data import Categorical
 from jaxcd.data.rows import Rows
+from jaxcd.data.shards import Shards
 from jaxcd.errors import DomainError
-from jaxcd.ops import correlation, double_precision, tails
+from jaxcd.ops import block_units, correlation, double_precision, tails
 from jaxcd.privacy.claims import GuaranteeClaim
 
 __all__ = ["FisherZ", "PreparedPartialCorrelation"]
@@ -47,11 +48,15 @@ class PreparedPartialCorrelation(PreparedTest):
 
 
 class _PreparedCorrelation(PreparedPartialCorrelation):
-    def __init__(self, values: np.ndarray) -> None:
-        self.n_samples = int(values.shape[0])
-        self._values = values
-        with double_precision():
-            self._matrix = correlation.correlation_matrix(values)
+    """By a correlation matrix; ``part`` is the test on the rows of a mask."""
+
+    def __init__(
+        self,
+        n_samples: int,
+        matrix: jax.Array | np.ndarray,
+        part: Callable[[np.ndarray], PreparedTest],
+    ) -> None:
+        self.n_samples, self._matrix, self._part = n_samples, matrix, part
 
     def _z(self, variables: np.ndarray) -> np.ndarray:
         n_queries, width = variables.shape
@@ -62,7 +67,20 @@ class _PreparedCorrelation(PreparedPartialCorrelation):
         return np.sqrt(self.n_samples - width - 1) * np.arctanh(np.clip(r, -_LARGEST, _LARGEST))
 
     def restrict(self, rows: np.ndarray) -> PreparedTest:
-        return _PreparedCorrelation(self._values[rows])
+        return self._part(rows)
+
+
+def _of_values(values: np.ndarray) -> PreparedTest:
+    with double_precision():
+        matrix = correlation.correlation_matrix(values)
+    return _PreparedCorrelation(len(values), matrix, lambda rows: _of_values(values[rows]))
+
+
+def _of_shards(data: Shards) -> PreparedTest:
+    blocks = data.in_blocks()
+    columns = [blocks.put(data.column(name).astype(np.float64)) for name in data.names]
+    matrix = block_units.correlation_matrix(blocks, columns)
+    return _PreparedCorrelation(data.n_samples, matrix, lambda rows: _of_shards(data.where(rows)))
 
 
 @dataclass(frozen=True)
@@ -104,13 +122,15 @@ class FisherZ(CITest):
     )
 
     def prepare(self, data: Rows | None, *, key: jax.Array | None = None) -> PreparedTest:
-        data = require_data(data, self.name)
+        data = require_columns(data, self.name)
         for name in data.names:
             if isinstance(data.domain[name], Categorical):
                 raise DomainError(
                     f"FisherZ needs numbers, but {name!r} is categorical; use CovarianceNorm or "
                     "ChiSquare"
                 )
-        return _PreparedCorrelation(
+        if isinstance(data, Shards):
+            return _of_shards(data)
+        return _of_values(
             np.column_stack([data.column(name).astype(np.float64) for name in data.names])
         )

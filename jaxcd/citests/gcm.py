@@ -6,14 +6,18 @@ import math
 from dataclasses import dataclass
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from scipy import special
 
 from jaxcd.checks import check_whole
-from jaxcd.citests.base import CITest, PreparedTest
-from jaxcd.citests.residual_products import PreparedProducts, columns_of
-from jaxcd.data.rows import Rows
-from jaxcd.ops import tails
+from jaxcd.citests.residual_products import (
+    Products,
+    ProductTest,
+    ResidualsInBlocks,
+    ResidualsInMemory,
+)
+from jaxcd.ops import block_units, tails
 from jaxcd.privacy.claims import GuaranteeClaim
 
 __all__ = ["GCM"]
@@ -23,48 +27,6 @@ _CUTS = special.ndtri(np.arange(1, 8) / 8)
 _DRAWS = 1999
 # A mean square below this share of the largest one is rounding.
 _LOST = 1e-24
-
-
-class _PreparedGCM(PreparedProducts):
-    def __init__(
-        self, values: np.ndarray, labels: tuple[int, ...], rank: int, weighted: bool
-    ) -> None:
-        super().__init__(values, labels, rank)
-        self._weighted = weighted
-        self._quantiles: dict[bytes, np.ndarray] = {}
-
-    def residual(self, v: int, given: tuple[int, ...]) -> np.ndarray:
-        columns = self.columns(v)
-        if not given:
-            return columns - columns.mean(axis=0)
-        return self.regressions.residuals(given, columns)
-
-    def weights(self, given: tuple[int, ...]) -> np.ndarray:
-        one = np.ones((1, self.n_samples))
-        if not given or not self._weighted:
-            return one
-        scores = self.regressions.coordinates(given, "scores").T
-        signs = np.sign(scores[:, None, :] - _CUTS[:, None]).reshape(-1, self.n_samples)
-        return np.concatenate([one, signs])
-
-    def answer(self, products: np.ndarray, alpha: float) -> tuple[float, float, float]:
-        n = self.n_samples
-        mean, square = products.mean(axis=1), (products**2).mean(axis=1)
-        spread = square - mean**2
-        proper = spread > _LOST * max(square.max(), 1e-300)
-        scale = np.where(proper, np.sqrt(np.where(proper, spread, 1.0)), 1.0)
-        z = np.where(proper, math.sqrt(n) * mean / scale, 0.0)
-        largest = float(np.abs(z).max())
-        if len(z) == 1:
-            log_pvalue = tails.normal_two_sided_log_pvalue(z)[0]
-            return float(z[0]), float(log_pvalue), largest - tails.normal_quantile(alpha / 2)
-        unit = np.where(proper[:, None], (products - mean[:, None]) / scale[:, None], 0.0)
-        null = _largest_of_normals(unit @ unit.T / n)
-        pvalue = (1 + np.sum(null >= largest)) / (len(null) + 1)
-        critical = float(np.quantile(null, 1 - alpha, method="higher"))
-        # One rule for both: what the p-value does not reject has no positive margin.
-        margin = largest - critical
-        return largest, math.log(pvalue), margin if pvalue <= alpha else min(margin, 0.0)
 
 
 def _largest_of_normals(correlation: np.ndarray) -> np.ndarray:
@@ -77,7 +39,7 @@ def _largest_of_normals(correlation: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class GCM(CITest):
+class GCM(ProductTest):
     r"""The generalised covariance measure of x and y given Z, and its weighted form.
 
     With r = x - E[x | Z], s = y - E[y | Z] (regressions chosen by leave-one-out error,
@@ -133,5 +95,52 @@ class GCM(CITest):
     def __post_init__(self) -> None:
         check_whole("rank", self.rank, 1, cure="200 is usual")
 
-    def prepare(self, data: Rows | None, *, key: jax.Array | None = None) -> PreparedTest:
-        return _PreparedGCM(*columns_of(data, self.name), self.rank, self.weighted)
+    def residual(self, of: ResidualsInMemory, v: int, given: tuple[int, ...]) -> np.ndarray:
+        columns = of.columns(v)
+        if not given:
+            return columns - columns.mean(axis=0)
+        return of.regressions.residuals(given, columns)
+
+    def block_residual(
+        self, of: ResidualsInBlocks, v: int, given: tuple[int, ...]
+    ) -> list[jax.Array]:
+        columns = of.columns(v)
+        return of.regressions.residuals(given, columns) if given else of.centred(columns)
+
+    def weights(self, of: ResidualsInMemory, given: tuple[int, ...]) -> np.ndarray:
+        one = np.ones((1, of.n))
+        if not given or not self.weighted:
+            return one
+        scores = of.regressions.coordinates(given, "scores").T
+        signs = np.sign(scores[:, None, :] - _CUTS[:, None]).reshape(-1, of.n)
+        return np.concatenate([one, signs])
+
+    def block_weights(self, of: ResidualsInBlocks, given: tuple[int, ...]) -> jax.Array | None:
+        if not given or not self.weighted:
+            return None
+        scores = block_units.joined(of.blocks, of.regressions.scores(given))
+        return of.blocks.rows(_signs, [scores])
+
+    def answer(self, products: Products, alpha: float) -> tuple[float, float, float]:
+        n = products.n
+        mean, square = products.mean(), products.mean_square()
+        spread = square - mean**2
+        proper = spread > _LOST * max(square.max(), 1e-300)
+        scale = np.where(proper, np.sqrt(np.where(proper, spread, 1.0)), 1.0)
+        z = np.where(proper, math.sqrt(n) * mean / scale, 0.0)
+        largest = float(np.abs(z).max())
+        if len(z) == 1:
+            log_pvalue = tails.normal_two_sided_log_pvalue(z)[0]
+            return float(z[0]), float(log_pvalue), largest - tails.normal_quantile(alpha / 2)
+        null = _largest_of_normals(products.correlation(scale, proper))
+        pvalue = (1 + np.sum(null >= largest)) / (len(null) + 1)
+        critical = float(np.quantile(null, 1 - alpha, method="higher"))
+        # One rule for both: what the p-value does not reject has no positive margin.
+        margin = largest - critical
+        return largest, math.log(pvalue), margin if pvalue <= alpha else min(margin, 0.0)
+
+
+def _signs(scores: jax.Array, real: jax.Array) -> jax.Array:
+    """1, and the sign of each column's distance to each eighth of its ranks."""
+    signs = jnp.sign(scores[:, :, None] - _CUTS).reshape(len(scores), -1)
+    return jnp.concatenate([jnp.ones((len(scores), 1)), signs], axis=1)

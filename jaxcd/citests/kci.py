@@ -26,10 +26,13 @@ import numpy as np
 from scipy import special
 
 from jaxcd.checks import check_number, check_whole
-from jaxcd.citests.base import CITest, PreparedTest
-from jaxcd.citests.residual_products import PreparedProducts, columns_of
-from jaxcd.data.rows import Rows
-from jaxcd.ops import double_precision, features, hsic, tails, units
+from jaxcd.citests.residual_products import (
+    Products,
+    ProductTest,
+    ResidualsInBlocks,
+    ResidualsInMemory,
+)
+from jaxcd.ops import block_units, double_precision, features, hsic, tails, units
 from jaxcd.privacy.claims import GuaranteeClaim
 
 __all__ = ["KCI", "sum_of_squares"]
@@ -37,35 +40,6 @@ __all__ = ["KCI", "sum_of_squares"]
 _CLIP = 5.0
 _COMPONENTS = 8
 _LOST = 1e-24
-
-
-class _PreparedKCI(PreparedProducts):
-    def __init__(
-        self, values: np.ndarray, labels: tuple[int, ...], rank: int, bandwidth: float
-    ) -> None:
-        super().__init__(values, labels, rank)
-        self._kernel = features.fourier_kernel(length=2 * _CLIP, bandwidth=bandwidth)
-
-    def residual(self, v: int, given: tuple[int, ...]) -> np.ndarray:
-        found = self.columns(v)
-        if v not in self.labels:
-            if given:
-                found = self.regressions.standardised_residuals(given, found)
-            with double_precision():
-                phi = hsic.centred_features(
-                    units.robust_unit(jnp.asarray(found[:, 0])), self._kernel
-                )
-                found = np.asarray(hsic.principal_features(phi, _COMPONENTS)).T
-        if not given:
-            return found - found.mean(axis=0)
-        return self.regressions.residuals(given, found, together=True)
-
-    def weights(self, given: tuple[int, ...]) -> np.ndarray:
-        return np.ones((1, self.n_samples))
-
-    def answer(self, products: np.ndarray, alpha: float) -> tuple[float, float, float]:
-        statistic = float(np.sum(products.sum(axis=1) ** 2) / self.n_samples)
-        return statistic, *sum_of_squares(statistic, products @ products.T / self.n_samples, alpha)
 
 
 def sum_of_squares(statistic: float, covariance: np.ndarray, alpha: float) -> tuple[float, float]:
@@ -87,7 +61,7 @@ def sum_of_squares(statistic: float, covariance: np.ndarray, alpha: float) -> tu
 
 
 @dataclass(frozen=True)
-class KCI(CITest):
+class KCI(ProductTest):
     r"""Kernel conditional independence in linear time, with a null that no law of errors spoils.
 
     phi and psi: the 8 leading kernel features of the residuals of x and y on Z, less their own
@@ -146,5 +120,39 @@ class KCI(CITest):
         check_number("bandwidth", self.bandwidth, 0, ends="(]", cure=cure)
         check_whole("rank", self.rank, 1, cure="200 is usual")
 
-    def prepare(self, data: Rows | None, *, key: jax.Array | None = None) -> PreparedTest:
-        return _PreparedKCI(*columns_of(data, self.name), self.rank, self.bandwidth)
+    def _kernel(self) -> features.FourierKernel:
+        return features.fourier_kernel(length=2 * _CLIP, bandwidth=self.bandwidth)
+
+    def residual(self, of: ResidualsInMemory, v: int, given: tuple[int, ...]) -> np.ndarray:
+        found = of.columns(v)
+        if v not in of.labels:
+            if given:
+                found = of.regressions.standardised_residuals(given, found)
+            with double_precision():
+                phi = hsic.centred_features(
+                    units.robust_unit(jnp.asarray(found[:, 0])), self._kernel()
+                )
+                found = np.asarray(hsic.principal_features(phi, _COMPONENTS)).T
+        if not given:
+            return found - found.mean(axis=0)
+        return of.regressions.residuals(given, found, together=True)
+
+    def block_residual(
+        self, of: ResidualsInBlocks, v: int, given: tuple[int, ...]
+    ) -> list[jax.Array]:
+        found = of.columns(v)
+        if v not in of.labels:
+            if given:
+                found = of.regressions.standardised_residuals(given, found)
+            unit = block_units.robust_unit(of.blocks, found[0])
+            phi = block_units.centred_features(of.blocks, unit, self._kernel(), "float64")
+            if phi.shape[-1] > _COMPONENTS:
+                phi, _ = block_units.leading_rows(of.blocks, phi, _COMPONENTS)
+            found = block_units.parted(of.blocks, phi)
+        if not given:
+            return of.centred(found)
+        return of.regressions.residuals(given, found, together=True)
+
+    def answer(self, products: Products, alpha: float) -> tuple[float, float, float]:
+        statistic = float(np.sum(products.total() ** 2) / products.n)
+        return statistic, *sum_of_squares(statistic, products.outer() / products.n, alpha)

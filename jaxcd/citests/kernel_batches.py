@@ -20,13 +20,13 @@ from jaxcd.ops.features import FourierKernel
 from jaxcd.ops.platforms import block_of
 from jaxcd.ops.threads import one_blas_thread
 
-__all__ = ["FeaturePool", "Residuals", "Target"]
+__all__ = ["LOST", "POOL_BYTES", "FeaturePool", "Residuals", "Target"]
 
 Columns = tuple[int, ...]
 Target = tuple[int, Columns]
 
-# Features of this many bytes are kept for reuse: 64 columns at n = 100,000 in float32 are 400 MB.
-_POOL_BYTES = 1 << 30
+#: Features of this many bytes are kept for reuse: 64 columns at n = 100,000 in float32 are 400 MB.
+POOL_BYTES = 1 << 30
 # Sizes of pools and of calls, few so that few programs are compiled.
 _CAPACITIES = (2, 64, 512, 4096)
 _CALLS = (8, 64)
@@ -34,7 +34,7 @@ _CALLS = (8, 64)
 _COLUMNS, _PAIRS = {"cpu": 1, "gpu": 16}, {"cpu": 1, "gpu": 16}
 #: Share of a column's trace that its leading components may lose; 1e-4 of the statistic is
 #: promised in single precision.
-_LOST = 1e-5
+LOST = 1e-5
 
 
 class Residuals(Protocol):
@@ -83,7 +83,7 @@ class FeaturePool:
         self._pool: hsic_batch.Pool | None = None
         self._places: dict[Target, int] = {}
         width = 16 if self._leading else 2 * kernel.n_features
-        self._most = max(_POOL_BYTES // (4 * width * n), 2)
+        self._most = max(POOL_BYTES // (4 * width * n), 2)
 
     def ask(self, queries: Sequence[Query], *, first: int, rank: int, count: int) -> np.ndarray:
         """T_0, the number of permuted statistics that are as large, and the critical one: float64
@@ -107,7 +107,7 @@ class FeaturePool:
             for members in self._tiles(queries):
                 pairs = self._pairs([queries[i] for i in members])
                 rows = self._read(pairs, hsic_batch.answers, options)
-                wide = np.flatnonzero(rows[:, 3] > _LOST)
+                wide = np.flatnonzero(rows[:, 3] > LOST)
                 if len(wide):
                     more = {"kernel": self._kernel, **options}
                     rows[wide] = self._read(pairs[wide], hsic_batch.wide_answers, more)

@@ -5,6 +5,7 @@ from discrete columns.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from functools import lru_cache
 
 import jax
 import numpy as np
@@ -14,7 +15,7 @@ from jaxcd.citests.base import (
     PreparedTest,
     Query,
     Sensitivity,
-    require_data,
+    require_columns,
     require_rows,
 )
 from jaxcd.citests.covariance_norm import rounding_pad
@@ -29,6 +30,8 @@ from jaxcd.privacy.claims import GuaranteeClaim
 __all__ = ["SCORE_CLAIM", "OrderedTest", "PreparedColumns", "evaluation_of_score"]
 
 _VARIANCE_FLOOR = 100.0
+# Columns that are kept: where several processes hold the rows, each use of another one gathers it.
+_KEPT = 8
 
 
 def evaluation_of_score(score: np.ndarray, variance: np.ndarray, alpha: float) -> Evaluation:
@@ -64,19 +67,31 @@ ScoreOfColumns = Callable[[np.ndarray, np.ndarray, np.ndarray, int], tuple[float
 class PreparedColumns(PreparedTest):
     """A rank test of columns: ``score(x, y, stratum, n_strata)`` gives the signed score and its
     null variance.
+
+    Args:
+        column: the column of a position, (n_samples,).
+        n_samples: the number of rows.
+        cardinalities: of each column, None for a numeric one.
+        names: of the columns.
+        test: its name.
+        score: of columns.
+        check_subsample: raises where no part of the rows can be taken.
     """
 
     def __init__(
         self,
-        columns: Sequence[np.ndarray],
+        column: Callable[[int], np.ndarray],
+        n_samples: int,
         cardinalities: Sequence[int | None],
         names: Sequence[str],
         *,
         test: str,
         score: ScoreOfColumns,
+        check_subsample: Callable[[], None] = lambda: None,
     ) -> None:
-        self.n_samples = len(columns[0])
-        self._columns = tuple(columns)
+        self.n_samples = n_samples
+        self._column = column
+        self._check_subsample = check_subsample
         self._cardinalities = tuple(cardinalities)
         self._names = tuple(names)
         self._test = test
@@ -106,20 +121,24 @@ class PreparedColumns(PreparedTest):
             n_strata = self._n_strata(query)
             stratum = np.zeros(self.n_samples, dtype=np.int64)
             for v in query.given:
-                stratum = stratum * int(self._cardinalities[v] or 1) + self._columns[v].astype(
-                    np.int64
-                )
+                stratum = stratum * int(self._cardinalities[v] or 1)
+                stratum += self._column(v).astype(np.int64)
             score, variance = self._score(
-                self._columns[query.x], self._columns[query.y], stratum, n_strata
+                self._column(query.x), self._column(query.y), stratum, n_strata
             )
             scores.append(score)
             variances.append(variance)
         return evaluation_of_score(np.array(scores), np.array(variances), alpha)
 
     def restrict(self, rows: np.ndarray) -> PreparedTest:
-        columns = [column[rows] for column in self._columns]
+        self._check_subsample()
         return PreparedColumns(
-            columns, self._cardinalities, self._names, test=self._test, score=self._score
+            lambda v: self._column(v)[rows],
+            int(np.sum(rows)),
+            self._cardinalities,
+            self._names,
+            test=self._test,
+            score=self._score,
         )
 
 
@@ -143,13 +162,15 @@ class OrderedTest(DiscreteTest):
         if all(c is not None for c in cardinalities):
             counted = [c for c in cardinalities if c is not None]
             return PreparedTables(data, counted, self._evaluate_tables)
-        data = require_data(data, f"{self.name} of numeric columns")
+        rows = require_columns(data, f"{self.name} of numeric columns")
         return PreparedColumns(
-            [data.column(name) for name in data.names],
+            lru_cache(_KEPT)(lambda v: rows.column(rows.names[v])),
+            rows.n_samples,
             cardinalities,
-            data.names,
+            rows.names,
             test=self.name,
             score=self._score_of_columns,
+            check_subsample=rows.check_subsample,
         )
 
     def check_search(self, domain: Domain | None, *, max_level: int | None) -> None:

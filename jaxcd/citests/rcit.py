@@ -21,16 +21,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import numpy as np
 
 from jaxcd.checks import check_number, check_whole
-from jaxcd.citests.base import CITest, Evaluation, PreparedTest, Query, require_data
+from jaxcd.citests.base import CITest, Evaluation, PreparedTest, Query, require_columns
+from jaxcd.citests.block_kernels import BlockPool, edge_of
+from jaxcd.citests.block_regressions import BlockRegressions
 from jaxcd.citests.kernel_batches import FeaturePool, Target
 from jaxcd.citests.regressions import Regressions
 from jaxcd.data import Categorical, Domain
 from jaxcd.data.rows import Rows
+from jaxcd.data.shards import Shards
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.ops import features, hsic, units
 from jaxcd.ops.standardising import standardised
@@ -58,11 +62,7 @@ class _Residuals:
 
     def __init__(self, values: np.ndarray, config: HSIC | RCIT) -> None:
         self._values = values
-        self._regressions = Regressions(
-            values,
-            rank=getattr(config, "rank", 1),
-            bandwidth=getattr(config, "ridge_bandwidth", 1.0),
-        )
+        self._regressions = Regressions(values, **_of_regressions(config))
         self.n_residuals = 0
 
     @property
@@ -88,23 +88,28 @@ class _Residuals:
 
 
 class _Columns(PreparedTest):
-    """Numeric columns in random order, with the caches."""
+    """Numeric columns in random order, with the caches.
+
+    Args:
+        n: the number of rows.
+        config: of the test.
+        first_shift: of the null.
+        pool: what answers.
+        residuals: what counts the work.
+    """
 
     def __init__(
-        self, values: np.ndarray, names: Sequence[str], config: HSIC | RCIT, key: jax.Array
+        self,
+        n: int,
+        config: HSIC | RCIT,
+        first_shift: int,
+        pool: FeaturePool | BlockPool,
+        residuals: _Residuals | BlockPool,
     ) -> None:
-        self.n_samples, _ = values.shape
-        self._names = tuple(names)
+        self.n_samples = n
         self._config = config
-        order_key, shift_key = jax.random.split(key)
-        self._first_shift = hsic.draw_first_shift(shift_key, config.n_permutations)
-        self._residuals = _Residuals(hsic.shuffled_rows(values, order_key), config)
-        kernel = features.fourier_kernel(
-            length=2 * units.CLIP, bandwidth=config.bandwidth, tolerance=_TOLERANCE
-        )
-        self._pool = FeaturePool(
-            self._residuals, self.n_samples, kernel, dtype=config.dtype, ties=_TIES[config.dtype]
-        )
+        self._first_shift = first_shift
+        self._pool, self._residuals = pool, residuals
 
     @property
     def work(self) -> dict[str, int]:
@@ -156,24 +161,45 @@ class _Columns(PreparedTest):
 
 
 def _prepare(data: Rows | None, config: HSIC | RCIT, key: jax.Array | None) -> _Columns:
-    data = require_data(data, config.name)
+    data = require_columns(data, config.name)
     for name in data.names:
         if isinstance(data.domain[name], Categorical):
             raise DomainError(
                 f"{config.name} needs numbers, but {name!r} is categorical; use ChiSquare or "
                 "CovarianceNorm"
             )
-    if data.n_samples < 4:
-        raise DomainError(
-            f"{config.name} needs at least 4 rows, and there are {data.n_samples}; use more data"
-        )
+    n = data.n_samples
+    if n < 4:
+        raise DomainError(f"{config.name} needs at least 4 rows, and there are {n}; use more data")
     if key is None:
         raise OptionError(
             f"key = None: {config.name} draws permutations; give a typed key such as "
             "jax.random.key(0)"
         )
+    order_key, shift_key = jax.random.split(key)
+    first_shift = hsic.draw_first_shift(shift_key, config.n_permutations)
+    kernel = features.fourier_kernel(
+        length=2 * units.CLIP, bandwidth=config.bandwidth, tolerance=_TOLERANCE
+    )
+    options: dict[str, Any] = {"dtype": config.dtype, "ties": _TIES[config.dtype]}
+    if isinstance(data, Shards):
+        blocks = data.in_blocks(edge=edge_of(config.n_permutations + 1))
+        regressions = BlockRegressions(
+            blocks, data.numbers_in(hsic.row_order(n, order_key)), **_of_regressions(config)
+        )
+        shared = BlockPool(regressions, blocks, kernel, **options)
+        return _Columns(n, config, first_shift, shared, shared)
     values = np.column_stack([data.column(name).astype(np.float64) for name in data.names])
-    return _Columns(values, data.names, config, key)
+    residuals = _Residuals(hsic.shuffled_rows(values, order_key), config)
+    pool = FeaturePool(residuals, n, kernel, **options)
+    return _Columns(n, config, first_shift, pool, residuals)
+
+
+def _of_regressions(config: HSIC | RCIT) -> dict[str, Any]:
+    return {
+        "rank": getattr(config, "rank", 1),
+        "bandwidth": getattr(config, "ridge_bandwidth", 1.0),
+    }
 
 
 def _check(config: HSIC | RCIT) -> None:

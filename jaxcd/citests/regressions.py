@@ -42,17 +42,29 @@ from scipy import special
 from jaxcd.ops import double_precision, gram, ridge
 from jaxcd.ops.standardising import standardised
 
-__all__ = ["Candidate", "Regressions", "indicators", "normal_scores"]
+__all__ = [
+    "CHOICE_RANK",
+    "CHOICE_ROWS",
+    "COLUMN_RANK",
+    "LEAST_SHARE",
+    "NOTHING",
+    "PENALTIES",
+    "Candidate",
+    "Regressions",
+    "indicators",
+    "mapped",
+    "normal_scores",
+]
 
 #: Penalties mu / n of K + mu I among which leave-one-out chooses; at the last one only the free
 #: terms are left.
 PENALTIES = np.geomspace(1e-8, 1e3, 45)
-# Rows and pivots on which the candidates are compared.
-_CHOICE_ROWS, _CHOICE_RANK = 1024, 64
-# Pivots of one column's kernel in a sum of kernels: normal scores need 13 for an error of 1e-6.
-_COLUMN_RANK = 16
-# |residual| below this share of its mean counts as this share, so that its logarithm is finite.
-_LEAST_SHARE = 1e-3
+#: Rows and pivots on which the candidates are compared.
+CHOICE_ROWS, CHOICE_RANK = 1024, 64
+#: Pivots of one column's kernel in a sum of kernels: normal scores need 13 for an error of 1e-6.
+COLUMN_RANK = 16
+#: |residual| below this share of its mean counts as this share, so that its logarithm is finite.
+LEAST_SHARE = 1e-3
 
 
 def normal_scores(column: np.ndarray) -> np.ndarray:
@@ -72,7 +84,7 @@ def indicators(column: np.ndarray) -> np.ndarray:
 
 
 #: Residuals of at most this share of their target are rounding errors.
-_NOTHING = 2.0**-26
+NOTHING = 2.0**-26
 
 
 class Candidate(NamedTuple):
@@ -120,6 +132,10 @@ class Regressions:
         """Of the factorisations that are held."""
         return sum(part.basis.nbytes for part in self._spectra.values())
 
+    def hold(self, v: int, kind: str, column: np.ndarray) -> None:
+        """Takes a column under a map as it is, in the place of the one that it would make."""
+        self._mapped[v, kind] = column
+
     def keep(self, given: tuple[int, ...]) -> None:
         """Drops the factorisations of other sets."""
         self._spectra = {k: v for k, v in self._spectra.items() if k[0] == given}
@@ -139,14 +155,14 @@ class Regressions:
             for part in [places] if candidate.shared else [[i] for i in places]:
                 rest[:, part] = self._left(given, candidate, targets[:, part])
         # What is left of a function of Z is rounding error, and says nothing.
-        explained = np.abs(rest).max(axis=0) <= _NOTHING * np.abs(targets).max(axis=0)
+        explained = np.abs(rest).max(axis=0) <= NOTHING * np.abs(targets).max(axis=0)
         return np.where(explained, 0.0, rest)
 
     def standardised_residuals(self, given: tuple[int, ...], targets: np.ndarray) -> np.ndarray:
         """Residuals over their spread as a function of Z: (n, t) -> (n, t)."""
         rest = self.residuals(given, targets)
         size = np.abs(rest)
-        least = _LEAST_SHARE * size.mean(axis=0)
+        least = LEAST_SHARE * size.mean(axis=0)
         logs = np.log(np.maximum(size, np.where(least > 0, least, 1.0)))
         spread = logs - self.residuals(given, logs)
         return rest / np.exp(spread - spread.mean(axis=0))
@@ -159,13 +175,13 @@ class Regressions:
         self, given: tuple[int, ...], targets: np.ndarray, *, together: bool = False
     ) -> list[Candidate]:
         """For each target the candidate of least leave-one-out error on the first rows."""
-        few = targets[:_CHOICE_ROWS]
+        few = targets[:CHOICE_ROWS]
         candidates = [c for c in self.candidates(given) if c.shared or not together]
         losses = np.array([self._errors(given, c, few) for c in candidates])
         if together:
             losses = np.repeat(losses.sum(axis=1, keepdims=True), targets.shape[1], axis=1)
         # The first of equal ones, whatever their rounding: of two levels every map is the same.
-        near = losses <= losses.min(axis=0) * (1 + 1e-9) + _NOTHING**2 * np.sum(few**2, axis=0)
+        near = losses <= losses.min(axis=0) * (1 + 1e-9) + NOTHING**2 * np.sum(few**2, axis=0)
         return [candidates[i] for i in near.argmax(axis=0)]
 
     def _errors(self, given: tuple[int, ...], candidate: Candidate, few: np.ndarray) -> np.ndarray:
@@ -184,7 +200,7 @@ class Regressions:
     def _trial(
         self, given: tuple[int, ...], candidate: Candidate, few: np.ndarray
     ) -> ridge.Spectrum:
-        return self._factorise(given, candidate, few, _CHOICE_RANK, trim=False)
+        return self._factorise(given, candidate, few, CHOICE_RANK, trim=False)
 
     def _left(
         self, given: tuple[int, ...], candidate: Candidate, targets: np.ndarray
@@ -225,16 +241,16 @@ class Regressions:
         with double_precision():
             if candidate.kernel == "sum":
                 parts = [
-                    _gram_factor(column[:, None], self._bandwidth * math.sqrt(2), _COLUMN_RANK)
+                    _gram_factor(column[:, None], self._bandwidth * math.sqrt(2), COLUMN_RANK)
                     for column in z.T
                 ]
                 factor = jnp.concatenate(
-                    [*parts, jnp.zeros((n, _COLUMN_RANK * zeros.shape[1]))], axis=1
+                    [*parts, jnp.zeros((n, COLUMN_RANK * zeros.shape[1]))], axis=1
                 )
             elif candidate.kernel == "index":
                 weights = np.linalg.lstsq(free, targets[:, 0], rcond=None)[0]
                 index = standardised(free @ weights)[:, None]
-                factor = _gram_factor(index, self._bandwidth * math.sqrt(2), _CHOICE_RANK)
+                factor = _gram_factor(index, self._bandwidth * math.sqrt(2), CHOICE_RANK)
             else:
                 if trim:
                     rank = min(rank, gram.sufficient_rank(z.shape[1], bandwidth))
@@ -253,16 +269,18 @@ class Regressions:
         if v in self._labels:
             kind = "labels"
         if (v, kind) not in self._mapped:
-            column = self._values[:, v]
-            if kind == "raw":
-                found = standardised(column)
-            elif kind == "labels":
-                found = indicators(column)
-            else:
-                found = normal_scores(column)
-                found = standardised(special.ndtr(found)) if kind == "ranks" else found
-            self._mapped[v, kind] = found
+            self._mapped[v, kind] = mapped(self._values[:, v], kind)
         return self._mapped[v, kind]
+
+
+def mapped(column: np.ndarray, kind: str) -> np.ndarray:
+    """A column under a map ("raw", "ranks", "scores"; indicators of "labels"): (n,) or (n, k)."""
+    if kind == "raw":
+        return standardised(column)
+    if kind == "labels":
+        return indicators(column)
+    found = normal_scores(column)
+    return standardised(special.ndtr(found)) if kind == "ranks" else found
 
 
 def _gram_factor(z: np.ndarray, bandwidth: float, rank: int) -> jax.Array:

@@ -16,16 +16,29 @@ import abc
 from collections.abc import Sequence
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from jaxcd.citests.base import Evaluation, PreparedTest, Query, require_data
+from jaxcd.citests.base import CITest, Evaluation, PreparedTest, Query, require_columns
+from jaxcd.citests.block_regressions import BlockRegressions
 from jaxcd.citests.regressions import Regressions, indicators
 from jaxcd.data import Categorical
 from jaxcd.data.rows import Rows
+from jaxcd.data.shards import Shards
 from jaxcd.errors import DomainError
+from jaxcd.ops import block_units
+from jaxcd.ops.row_blocks import over_rows
 from jaxcd.ops.standardising import standardised
 
-__all__ = ["PreparedProducts", "columns_of"]
+__all__ = [
+    "PreparedProducts",
+    "ProductTest",
+    "Products",
+    "Residuals",
+    "ResidualsInBlocks",
+    "ResidualsInMemory",
+]
 
 _LEAST_ROWS = 8
 _CACHE_BYTES = 1 << 30
@@ -34,41 +47,125 @@ _CACHE_BYTES = 1 << 30
 _ORDER = 20_231
 
 
-def columns_of(data: Rows | None, test: str) -> tuple[np.ndarray, tuple[int, ...]]:
-    """The columns as numbers (n, d), rows in a fixed random order, and the positions of labels.
+def positions_of_labels(data: Rows, test: str) -> tuple[int, ...]:
+    """The positions of the columns whose numbers are labels.
 
     Raises:
         DomainError: fewer than 8 rows.
     """
-    data = require_data(data, test)
     if data.n_samples < _LEAST_ROWS:
         raise DomainError(
             f"{test} needs at least {_LEAST_ROWS} rows, and there are {data.n_samples}; use more "
             "data"
         )
-    values = np.column_stack([data.column(name).astype(np.float64) for name in data.names])
-    labels = [v for v, name in enumerate(data.names) if isinstance(data.domain[name], Categorical)]
-    return values[np.random.default_rng(_ORDER).permutation(len(values))], tuple(labels)
+    kinds = [data.domain[name] for name in data.names]
+    return tuple(v for v, kind in enumerate(kinds) if isinstance(kind, Categorical))
+
+
+class Products(abc.ABC):
+    """Products (m, n) of which a test needs sums over the rows.
+
+    Attributes:
+        n: the number of rows.
+    """
+
+    n: int
+
+    @abc.abstractmethod
+    def total(self) -> np.ndarray:
+        """Their sums, (m,)."""
+
+    @abc.abstractmethod
+    def outer(self) -> np.ndarray:
+        """The sum over rows of the products of any two, (m, m)."""
+
+    @abc.abstractmethod
+    def mean(self) -> np.ndarray:
+        """(m,)."""
+
+    @abc.abstractmethod
+    def mean_square(self) -> np.ndarray:
+        """(m,)."""
+
+    @abc.abstractmethod
+    def correlation(self, scale: np.ndarray, proper: np.ndarray) -> np.ndarray:
+        """The covariance of any two, over their scales, (m, m); 0 for those that are not proper."""
+
+
+class _ProductsInMemory(Products):
+    def __init__(self, values: np.ndarray) -> None:
+        self.n, self._values = values.shape[1], values
+
+    def total(self) -> np.ndarray:
+        return self._values.sum(axis=1)
+
+    def outer(self) -> np.ndarray:
+        return self._values @ self._values.T
+
+    def mean(self) -> np.ndarray:
+        return self._values.mean(axis=1)
+
+    def mean_square(self) -> np.ndarray:
+        return (self._values**2).mean(axis=1)
+
+    def correlation(self, scale: np.ndarray, proper: np.ndarray) -> np.ndarray:
+        moved = self._values - self.mean()[:, None]
+        unit = np.where(proper[:, None], moved / scale[:, None], 0.0)
+        return unit @ unit.T / self.n
+
+
+class _ProductsInBlocks(Products):
+    def __init__(self, n: int, total: np.ndarray, outer: np.ndarray) -> None:
+        self.n, self._total, self._outer = n, total, outer
+
+    def total(self) -> np.ndarray:
+        return self._total
+
+    def outer(self) -> np.ndarray:
+        return self._outer
+
+    def mean(self) -> np.ndarray:
+        return self._total / self.n
+
+    def mean_square(self) -> np.ndarray:
+        return np.diag(self._outer) / self.n
+
+    def correlation(self, scale: np.ndarray, proper: np.ndarray) -> np.ndarray:
+        covariance = self._outer / self.n - np.outer(self.mean(), self.mean())
+        both = np.outer(proper, proper)
+        return np.where(both, covariance / np.where(both, np.outer(scale, scale), 1.0), 0.0)
+
+
+class Residuals(abc.ABC):
+    """Where a test's residuals come from.  n: rows.  labels: positions of labels."""
+
+    n: int
+    labels: frozenset[int]
+
+    @property
+    @abc.abstractmethod
+    def n_factorisations(self) -> int:
+        """How often a Gram matrix of all rows was factorised."""
+
+    @abc.abstractmethod
+    def products(self, config: ProductTest, x: int, y: int, given: tuple[int, ...]) -> Products:
+        """Those of the test's residuals and weights."""
 
 
 class PreparedProducts(PreparedTest):
     """A test by the means of products of residuals.
 
     Args:
-        values: (n, d).
-        labels: positions of the columns whose numbers are labels.
-        rank: of the regressions.
+        residuals: where they come from.
+        config: the test.
     """
 
-    def __init__(self, values: np.ndarray, labels: tuple[int, ...], rank: int) -> None:
-        self.n_samples = len(values)
-        self.values, self.labels = values, frozenset(labels)
-        self.regressions = Regressions(values, labels=labels, rank=rank)
-        self._residuals: dict[tuple[int, tuple[int, ...]], np.ndarray] = {}
+    def __init__(self, residuals: Residuals, config: ProductTest) -> None:
+        self.n_samples, self._residuals, self._config = residuals.n, residuals, config
 
     @property
     def work(self) -> dict[str, int]:
-        return {"n_factorisations": self.regressions.n_factorisations}
+        return {"n_factorisations": self._residuals.n_factorisations}
 
     def bucket(self, query: Query) -> tuple[int, ...]:
         return query.given
@@ -77,19 +174,48 @@ class PreparedProducts(PreparedTest):
         return 1 << 16
 
     def evaluate(self, bucket: Any, queries: Sequence[Query], *, alpha: float) -> Evaluation:
-        rows = []
-        weights = self.weights(bucket)
-        for query in queries:
-            x, y = self._residual(query.x, bucket), self._residual(query.y, bucket)
-            products = (x[:, None, None, :] * y[None, :, None, :] * weights).reshape(
-                -1, self.n_samples
+        rows = [
+            self._config.answer(
+                self._residuals.products(self._config, query.x, query.y, bucket), alpha
             )
-            rows.append(self.answer(products, alpha))
+            for query in queries
+        ]
+        return Evaluation(*np.array(rows, dtype=np.float64).T)
+
+
+class ResidualsInMemory(Residuals):
+    """Of rows in memory.
+
+    Args:
+        values: (n, d).
+        labels: positions of labels.
+        rank: of the regressions.
+    """
+
+    def __init__(self, values: np.ndarray, labels: tuple[int, ...], rank: int) -> None:
+        self.n = len(values)
+        self.values, self.labels = values, frozenset(labels)
+        self.regressions = Regressions(values, labels=labels, rank=rank)
+        self._residuals: dict[tuple[int, tuple[int, ...]], np.ndarray] = {}
+        self._weights: tuple[tuple[int, ...], np.ndarray] | None = None
+
+    @property
+    def n_factorisations(self) -> int:
+        return self.regressions.n_factorisations
+
+    def products(self, config: ProductTest, x: int, y: int, given: tuple[int, ...]) -> Products:
+        if self._weights is None or self._weights[0] != given:
+            self._forget(given)
+            self._weights = given, config.weights(self, given)
+        one, other = (self._residual(config, v, given) for v in (x, y))
+        values = one[:, None, None, :] * other[None, :, None, :] * self._weights[1]
+        return _ProductsInMemory(values.reshape(-1, self.n))
+
+    def _forget(self, given: tuple[int, ...]) -> None:
         held = sum(array.nbytes for array in self._residuals.values()) + self.regressions.nbytes
         if held > _CACHE_BYTES:
-            self._residuals = {k: v for k, v in self._residuals.items() if k[1] == bucket}
-            self.regressions.keep(bucket)
-        return Evaluation(*np.array(rows, dtype=np.float64).T)
+            self._residuals = {k: v for k, v in self._residuals.items() if k[1] == given}
+            self.regressions.keep(given)
 
     def columns(self, v: int) -> np.ndarray:
         """A column as numbers: standardised (n, 1), or indicators (n, levels - 1) of labels."""
@@ -98,19 +224,114 @@ class PreparedProducts(PreparedTest):
             return standardised(column)[:, None]
         return indicators(column)
 
-    def _residual(self, v: int, given: tuple[int, ...]) -> np.ndarray:
+    def _residual(self, config: ProductTest, v: int, given: tuple[int, ...]) -> np.ndarray:
         if (v, given) not in self._residuals:
-            self._residuals[v, given] = np.ascontiguousarray(self.residual(v, given).T)
+            found = config.residual(self, v, given)
+            self._residuals[v, given] = np.ascontiguousarray(found.T)
         return self._residuals[v, given]
 
+
+class ResidualsInBlocks(Residuals):
+    """Of rows on several devices.
+
+    Args:
+        data: the rows.
+        labels: positions of labels.
+        rank: of the regressions.
+    """
+
+    def __init__(self, data: Shards, labels: tuple[int, ...], rank: int) -> None:
+        self.n, self.labels = data.n_samples, frozenset(labels)
+        self.blocks = data.in_blocks()
+        self.regressions = BlockRegressions(
+            self.blocks, data.numbers_in(_order(self.n)), labels=labels, rank=rank
+        )
+        self._residuals: dict[tuple[int, tuple[int, ...]], jax.Array] = {}
+
+    @property
+    def n_factorisations(self) -> int:
+        return self.regressions.n_factorisations
+
+    def products(self, config: ProductTest, x: int, y: int, given: tuple[int, ...]) -> Products:
+        parts = [*(self._residual(config, v, given) for v in (x, y))]
+        weights = config.block_weights(self, given)
+        if weights is not None:
+            parts.append(weights)
+        total = self.blocks.sums(_total_product, parts, n_parts=len(parts))
+        outer = self.blocks.sums(_outer_product, parts, n_parts=len(parts))
+        return _ProductsInBlocks(self.n, total, outer)
+
+    def _residual(self, config: ProductTest, v: int, given: tuple[int, ...]) -> jax.Array:
+        if (v, given) not in self._residuals:
+            if sum(array.nbytes for array in self._residuals.values()) > _CACHE_BYTES:
+                self._residuals.clear()
+            found = config.block_residual(self, v, given)
+            self._residuals[v, given] = block_units.joined(self.blocks, found)
+        return self._residuals[v, given]
+
+    def columns(self, v: int) -> list[jax.Array]:
+        """A column as numbers, rows () each: standardised, or the indicators of labels."""
+        found = self.regressions.column(v)
+        return block_units.parted(self.blocks, found) if v in self.labels else [found]
+
+    def centred(self, columns: Sequence[jax.Array]) -> list[jax.Array]:
+        """Less their means."""
+        return [block_units.centred(self.blocks, column) for column in columns]
+
+
+def _products(parts: Sequence[jax.Array]) -> jax.Array:
+    """Of rows (k,), (l,) and perhaps (w,): rows (k l w,)."""
+    found = parts[0]
+    for part in parts[1:]:
+        found = (found[:, :, None] * part[:, None, :]).reshape(len(found), -1)
+    return found
+
+
+def _total_product(*given: jax.Array, n_parts: int) -> jax.Array:
+    return jnp.sum(_products(given[:n_parts]), axis=0)
+
+
+def _outer_product(*given: jax.Array, n_parts: int) -> jax.Array:
+    found = _products(given[:n_parts])
+    return over_rows(found, found)
+
+
+def _order(n: int) -> np.ndarray:
+    return np.random.default_rng(_ORDER).permutation(n)
+
+
+class ProductTest(CITest):
+    """A test by the means of products of residuals."""
+
+    rank: int
+
+    def prepare(self, data: Rows | None, *, key: jax.Array | None = None) -> PreparedTest:
+        rows = require_columns(data, self.name)
+        labels = positions_of_labels(rows, self.name)
+        if isinstance(rows, Shards):
+            return PreparedProducts(ResidualsInBlocks(rows, labels, self.rank), self)
+        values = np.column_stack([rows.column(name).astype(np.float64) for name in rows.names])
+        values = values[_order(len(values))]
+        return PreparedProducts(ResidualsInMemory(values, labels, self.rank), self)
+
     @abc.abstractmethod
-    def residual(self, v: int, given: tuple[int, ...]) -> np.ndarray:
+    def residual(self, of: ResidualsInMemory, v: int, given: tuple[int, ...]) -> np.ndarray:
         """Functions of column v less their regressions on Z: (n, k)."""
 
     @abc.abstractmethod
-    def weights(self, given: tuple[int, ...]) -> np.ndarray:
+    def block_residual(
+        self, of: ResidualsInBlocks, v: int, given: tuple[int, ...]
+    ) -> list[jax.Array]:
+        """The same of rows in blocks, rows () each."""
+
+    def weights(self, of: ResidualsInMemory, given: tuple[int, ...]) -> np.ndarray:
         """Functions of Z: (w, n)."""
+        return np.ones((1, of.n))
+
+    def block_weights(self, of: ResidualsInBlocks, given: tuple[int, ...]) -> jax.Array | None:
+        """The same of rows in blocks, rows (w,); None for the constant 1."""
+        return None
 
     @abc.abstractmethod
-    def answer(self, products: np.ndarray, alpha: float) -> tuple[float, float, float]:
-        """Statistic, logarithm of the p-value and margin, of products (m, n)."""
+    def answer(self, products: Products, alpha: float) -> tuple[float, float, float]:
+        """Statistic, logarithm of the p-value and margin."""

@@ -31,7 +31,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxcd.data.arrow import raw_columns
+from jaxcd.data.arrow import raw_column
 from jaxcd.data.columns import RawColumn
 from jaxcd.data.dataset import Dataset, from_raw_columns, reads_strictly
 from jaxcd.data.domain import Domain
@@ -85,7 +85,7 @@ def read_csv(
     """
     if isinstance(domain, (str, Path)):
         domain = Domain.read(domain)
-    raws, _ = read_columns(path, strict=reads_strictly(domain, strict))
+    raws = list(read_columns(path, strict=reads_strictly(domain, strict))[0])
     return from_raw_columns(raws, domain=domain, strict=strict, clip=clip)
 
 
@@ -145,16 +145,14 @@ def _read_parquet(path: Path, only: Sequence[str] | None) -> tuple[RawColumn, ..
             file = pyarrow.parquet.ParquetFile(handle, read_dictionary=texts)
             if only is not None:
                 _wanted(path, file.schema_arrow.names, only)
-            table = file.read(columns=None if only is None else list(only))
-            table = table if only is None else table.select(list(only))
+            names = list(file.schema_arrow.names if only is None else only)
+            checked_names(names)
+            # one after the other: the cells of a column are let go of before the next are read
+            return tuple(raw_column(name, file.read(columns=[name]).column(name)) for name in names)
     except (pyarrow.ArrowException, OSError):
         raise DataError(
             f"file {str(path)!r} is not a readable parquet file; write it again"
         ) from None
-    checked_names(table.column_names)
-    tables = [table]
-    del table
-    return raw_columns(tables.pop())
 
 
 def open_text(path: Path, *, errors: str = "strict", newline: str = "") -> IO[str]:

@@ -27,6 +27,7 @@ from jaxcd.data.domain import Domain
 from jaxcd.data.missing import Missing
 from jaxcd.errors import DataError, DomainError, OptionError
 from jaxcd.ops import contingency
+from jaxcd.ops.tilted_moments import ExactSum
 
 __all__ = ["Block", "Codes", "Columns", "Counted", "Rows"]
 
@@ -154,11 +155,13 @@ class Block:
         cells: by column name int32 codes or float64 values, (number of rows,).
         missing: by column name which cells are missing; a column without an entry has none.
         weights: of the rows, in units of 2^-20 of a person, int64; None counts each row once.
+        empty: the exact sum of no rows' products, of a shape (d, d): where they are added up.
     """
 
     cells: Mapping[str, NDArray]
     missing: Mapping[str, NDArray[np.bool_]]
     weights: NDArray[np.int64] | None = None
+    empty: Callable[[tuple[int, int]], Any] = ExactSum
 
     def values(self, names: Sequence[str]) -> NDArray[np.float64]:
         """The values of numeric columns, float64 (number of rows, len(names)), column-major."""

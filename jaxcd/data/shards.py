@@ -1,10 +1,15 @@
 """Rows over the devices of a mesh, and over several processes of one owner.
 
 :meth:`jaxcd.Dataset.on` makes :class:`Shards`.  They answer what :class:`jaxcd.data.rows.Rows` are
-asked, and nothing else: counts by the devices, each of its own rows
-(:mod:`jaxcd.ops.sharded_counts`), and sums of maps of rows by the processors of each process.  What
-travels between devices and processes is a sum over rows: one all-reduce of whole numbers a
-question.  So every answer is, to the last bit, that of the same rows in one place.
+asked: counts by the devices, each of its own rows (:mod:`jaxcd.ops.sharded_counts`), and exact sums
+of maps of rows.  A map is the processor's, because its bits must be those of every engine; products
+of what it makes are added up by the devices (:mod:`jaxcd.ops.device_sums`), and counts of bins by
+the processor that found the bins.  What travels between devices and processes is a sum over rows:
+one all-reduce of whole numbers a question.  So every answer is, to the last bit, that of the same
+rows in one place.
+
+Tests of numbers also ask for columns: by :meth:`Shards.in_blocks`, whose sums of numbers that are
+not whole have one order, or whole, by :meth:`Shards.column`.
 """
 
 from __future__ import annotations
@@ -12,7 +17,8 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from typing import Any, cast, final
 
 import jax
@@ -23,9 +29,12 @@ from jaxcd.data.domain import describe
 from jaxcd.data.missing import Missing
 from jaxcd.data.rows import Block, Columns, Rows, discrete_places
 from jaxcd.errors import OptionError
+from jaxcd.ops.device_sums import DeviceSum
 from jaxcd.ops.people import person_weights
+from jaxcd.ops.row_blocks import RowBlocks
 from jaxcd.ops.row_mesh import RowMesh
 from jaxcd.ops.sharded_counts import ShardedCodes
+from jaxcd.ops.tilted_moments import ExactSum
 
 __all__ = ["Shards"]
 
@@ -56,7 +65,7 @@ class Shards(Rows):
         sizes = np.zeros(self._mesh.n_processes, dtype=np.int64)
         sizes[self._mesh.process] = local.n_samples
         columns = json.dumps(local.domain.to_json_dict())
-        sizes = self._mesh.total_of_processes(sizes, question=f"rows of {columns}")
+        self._sizes = sizes = self._mesh.total_of_processes(sizes, question=f"rows of {columns}")
         self.n_samples = int(sizes.sum())
         if self.n_samples > _MOST_ROWS:
             raise OptionError("data: there are more than 2**33 rows; give fewer")
@@ -115,6 +124,14 @@ class Shards(Rows):
         other.missing = Missing.of(missing)
         return other
 
+    def check_subsample(self) -> None:
+        """Raises OptionError where every process would draw a subsample of its own."""
+        if self._several:
+            raise OptionError(
+                "data: rows of several processes have no common numbers, which a subsample needs; "
+                "use a decider without subsampling, or a release"
+            )
+
     def where(self, rows: NDArray[np.bool_]) -> Shards:
         """The rows of a mask, bool (n_samples,), over the same devices.
 
@@ -122,11 +139,7 @@ class Shards(Rows):
             OptionError: the rows lie at several processes.
             DataError: fewer than two rows are left.
         """
-        if self._several:
-            raise OptionError(
-                "data: rows of several processes have no common numbers, which a subsample needs; "
-                "use a decider without subsampling, or a release"
-            )
+        self.check_subsample()
         people = self._people
         if people is not None:
             people = np.unique(people[rows], return_inverse=True)[1].reshape(-1)
@@ -173,12 +186,41 @@ class Shards(Rows):
             )
         return self._local.occupied(columns)
 
+    def column(self, name: str) -> NDArray[Any]:
+        """One column, (n_samples,): int32 codes or float64 values.  Where several processes hold
+        the rows, each is given the whole column, by one all-reduce.
+        """
+        own: NDArray[Any] = cast(Any, self._local).column(name)
+        if not self._several:
+            return own
+        start = int(self._sizes[: self._mesh.process].sum())
+        whole = np.zeros(self.n_samples, dtype=np.int64)
+        whole[start : start + len(own)] = own if own.dtype == np.int32 else own.view(np.int64)
+        whole = self._mesh.total_of_processes(whole, question=f"column {name}")
+        return whole.astype(np.int32) if own.dtype == np.int32 else whole.view(np.float64)
+
+    def in_blocks(self, *, edge: int = 1) -> RowBlocks:
+        """How rows lie on the devices for sums of numbers that are not whole
+        (:class:`jaxcd.ops.row_blocks.RowBlocks`).
+        """
+        return RowBlocks(self._mesh, self.n_samples, edge=edge)
+
+    def numbers_in(self, order: NDArray[np.int64]) -> Callable[[int], NDArray[np.float64]]:
+        """A function of a column's position: its numbers or level codes, rows in this order."""
+        return lambda v: self.column(self.names[v]).astype(np.float64)[order]
+
     def blocks(self, names: Sequence[str], *, by_person: bool = False) -> Iterator[Block]:
         if by_person:
             self._check_people()
-        return self._local.blocks(names, by_person=by_person)
+        devices = self._mesh.own_devices
+        for i, block in enumerate(self._local.blocks(names, by_person=by_person)):
+            # sums of whole numbers: any device may add any rows
+            place = i % len(devices)
+            yield replace(block, empty=partial(DeviceSum, place=place, device=devices[place]))
 
     def _of_all(self, total: Any, names: Sequence[str]) -> Any:
+        if isinstance(total, DeviceSum):
+            return self._of_devices(total, names)
         leaves, form = jax.tree.flatten(total)
         words = np.concatenate([leaf.reshape(-1) for leaf in leaves])
         words = self._mesh.total_of_processes(words, question=f"sums {names} {form}")
@@ -188,3 +230,10 @@ class Shards(Rows):
             for part, leaf in zip(np.split(words, ends), leaves, strict=True)
         ]
         return jax.tree.unflatten(form, found)
+
+    def _of_devices(self, total: DeviceSum, names: Sequence[str]) -> ExactSum:
+        """What devices and processes added up."""
+        if total.heavy is not None:  # people, whose rows are all here
+            return total.heavy
+        words = self._mesh.total_of_devices(total.words, question=f"sums {names}")
+        return ExactSum.of_words(words[0], words[1])

@@ -42,6 +42,7 @@ __all__ = [
     "leading_components",
     "leading_features",
     "principal_features",
+    "row_order",
     "shifted_squares",
     "shuffled_rows",
     "split_observed",
@@ -146,8 +147,13 @@ def shuffled_rows(values: np.ndarray, key: jax.Array) -> np.ndarray:
     """The rows in an order drawn without the data; sorted or serial rows would make shifts of
     themselves alike.
     """
+    return values[row_order(len(values), key)]
+
+
+def row_order(n: int, key: jax.Array) -> np.ndarray:
+    """The order of :func:`shuffled_rows`: a permutation of 0, ..., n - 1."""
     seed = np.asarray(jax.random.key_data(key)).ravel().tolist()
-    return values[np.random.default_rng(seed).permutation(len(values))]
+    return np.random.default_rng(seed).permutation(n)
 
 
 def draw_first_shift(key: jax.Array, n_permutations: int) -> int:

@@ -26,6 +26,7 @@ from jaxcd.ops.platforms import block_of
 from jaxcd.ops.threads import one_blas_thread
 
 __all__ = [
+    "FREE",
     "Spectrum",
     "conjugate_gradient_residuals",
     "constrained_residuals",
@@ -37,6 +38,7 @@ __all__ = [
     "residuals",
     "spectrum",
     "spectrum_beside",
+    "turn_of_gram",
 ]
 
 _HIGHEST = jax.lax.Precision.HIGHEST
@@ -46,7 +48,7 @@ _BLOCK = {"cpu": 2048, "gpu": 1 << 16}
 _LEAST = 1e-7
 _FACTOR_BLOCK = {"cpu": 1 << 14, "gpu": 1 << 16}
 #: The value of a free direction: 1 - value / (value + mu) is below every rounding error.
-_FREE = 1e30
+FREE = 1e30
 
 
 def penalty_of_objective(penalty: float, n_samples: int) -> float:
@@ -71,7 +73,7 @@ def spectrum(factor: jax.Array) -> Spectrum:
 
 @jax.jit
 def _spectrum(factor: jax.Array) -> Spectrum:
-    turn, values = _turn(_columns_gram(factor))
+    turn, values = turn_of_gram(_columns_gram(factor))
     return Spectrum(jnp.matmul(factor, turn, precision=_HIGHEST), values)
 
 
@@ -83,7 +85,7 @@ def _columns_gram(factor: jax.Array) -> jax.Array:
     return jnp.concatenate([jnp.pad(upper, ((0, 0), (0, factor.shape[1] - half))), lower])
 
 
-def _turn(gram: jax.Array) -> tuple[jax.Array, jax.Array]:
+def turn_of_gram(gram: jax.Array) -> tuple[jax.Array, jax.Array]:
     """What turns a factor into an orthonormal basis, (r, r), and the eigenvalues of its Gram
     matrix.
     """
@@ -120,7 +122,7 @@ def _gaussian_spectrum(x: jax.Array, bandwidth: jax.Array, rank: int, block: int
         # The lower triangle is all that there is.
         whole = jnp.tril(gram) + jnp.tril(gram, -1).T
         inner = jnp.matmul(whole, root, precision=_HIGHEST)
-        turn, values = _turn(jnp.matmul(root.T, inner, precision=_HIGHEST))
+        turn, values = turn_of_gram(jnp.matmul(root.T, inner, precision=_HIGHEST))
         return jnp.matmul(root, turn, precision=_HIGHEST), values
 
     if n == block:
@@ -168,7 +170,7 @@ def _spectrum_beside(factor: jax.Array, free: jax.Array) -> Spectrum:
     rest = _spectrum(factor)
     return Spectrum(
         jnp.concatenate([own.basis, rest.basis], axis=1),
-        jnp.concatenate([jnp.where(own.values > 0, _FREE, 0.0), rest.values]),
+        jnp.concatenate([jnp.where(own.values > 0, FREE, 0.0), rest.values]),
     )
 
 

@@ -14,7 +14,7 @@ processes that ask different ones are stopped.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -79,11 +79,22 @@ class RowMesh:
         self._n_totals = 0
 
     @property
+    def own_shards(self) -> list[int]:
+        """The places of this process's shards."""
+        devices = list(self.mesh.devices.flat)
+        return [i for i, device in enumerate(devices) if device in self._own]
+
+    @property
+    def own_devices(self) -> list[jax.Device]:
+        """This process's devices, in the mesh's order."""
+        return list(self._own)
+
+    @property
     def n_own(self) -> int:
         """The number of shards that this process holds."""
         return len(self._own)
 
-    def put(self, parts: Sequence[NDArray[Any]]) -> jax.Array:
+    def put(self, parts: Sequence[NDArray[Any] | jax.Array]) -> jax.Array:
         """An array with a shard on each device: (n_shards, ...).
 
         Args:
@@ -101,6 +112,7 @@ class RowMesh:
         function: Callable[..., jax.Array],
         shards: Sequence[jax.Array],
         given: Sequence[Any] = (),
+        steady: bool = False,
         **static: Any,
     ) -> jax.Array:
         """The function of each shard's arrays: (n_shards, ...); nothing is communicated.
@@ -109,10 +121,12 @@ class RowMesh:
             function: of the arrays of one shard, then ``given``; a function of a module.
             shards: (n_shards, ...).
             given: the same for all shards.
+            steady: whether sums of numbers that are not whole have one order, however many threads
+                there are.
             static: known when it is compiled.
         """
         program = _program_of_each(
-            function, self.mesh, len(shards), len(given), tuple(sorted(static.items()))
+            function, self.mesh, len(shards), len(given), tuple(sorted(static.items())), steady
         )
         return program(*shards, *given)
 
@@ -164,6 +178,20 @@ class RowMesh:
             nothing = [np.zeros_like(words)] * (self.n_own - 1)
             return self.total([self.put([words, *nothing])], most=1 << 62, question=question)[0]
 
+    def total_of_devices(
+        self, words: Mapping[int, jax.Array], *, question: str
+    ) -> NDArray[np.int64]:
+        """The sum over devices of int64 arrays that some of them hold, by one all-reduce: exact.
+
+        Args:
+            words: by place among this process's devices, one at least.
+            question: as for :meth:`total`.
+        """
+        nothing = np.zeros(next(iter(words.values())).shape, dtype=np.int64)
+        with double_precision():
+            parts = [words.get(place, nothing) for place in range(self.n_own)]
+            return self.total([self.put(parts)], most=1 << 62, question=question)[0]
+
     def from_first(self, words: NDArray[np.int64], *, question: str) -> NDArray[np.int64]:
         """The array of the first process, in all of them; ``words`` of the others only has its
         shape.
@@ -179,6 +207,7 @@ def _program_of_each(
     n_shards: int,
     n_given: int,
     static: tuple[tuple[str, Any], ...],
+    steady: bool,
 ) -> Any:
     rows = PartitionSpec(mesh.axis_names[0])
 
@@ -187,9 +216,23 @@ def _program_of_each(
         return function(*own, *arrays[n_shards:], **dict(static))[None]
 
     specs = (rows,) * n_shards + (PartitionSpec(),) * n_given
-    return jax.jit(
-        jax.shard_map(on_shard, mesh=mesh, in_specs=specs, out_specs=rows, check_vma=False)
-    )
+    mapped = jax.shard_map(on_shard, mesh=mesh, in_specs=specs, out_specs=rows, check_vma=False)
+    return jax.jit(mapped, compiler_options=_one_order() if steady else None)
+
+
+@lru_cache(maxsize=1)
+def _one_order() -> dict[str, str] | None:
+    """What keeps a compiler for CPUs from sharing a sum among threads, whose number would be seen
+    in its rounding; None where there is no such option.
+    """
+    options = {"xla_cpu_experimental_ynn_fusion_type": ""}
+    if jax.default_backend() != "cpu":
+        return None
+    try:
+        jax.block_until_ready(jax.jit(jax.numpy.negative, compiler_options=options)(1.0))
+    except jax.errors.JaxRuntimeError:
+        return None
+    return options
 
 
 @lru_cache(maxsize=256)

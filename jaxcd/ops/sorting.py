@@ -12,7 +12,15 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-__all__ = ["dense_ranks", "keys_of", "quantiles", "run_ends", "run_starts", "stable_order"]
+__all__ = [
+    "dense_ranks",
+    "keys_of",
+    "quantiles",
+    "run_ends",
+    "run_starts",
+    "stable_order",
+    "values_of",
+]
 
 _HALF = 32
 _LOW = (1 << _HALF) - 1
@@ -27,7 +35,8 @@ def keys_of(values: jax.Array) -> jax.Array:
     return jnp.where(bits >= sign, ~bits, bits | sign)
 
 
-def _values_of(keys: jax.Array) -> jax.Array:
+def values_of(keys: jax.Array) -> jax.Array:
+    """The inverse of :func:`keys_of`."""
     sign = jnp.uint64(_SIGN)
     return jax.lax.bitcast_convert_type(jnp.where(keys >= sign, keys ^ sign, ~keys), jnp.float64)
 
@@ -74,7 +83,7 @@ def dense_ranks(values: jax.Array) -> jax.Array:
 
 def quantiles(values: jax.Array, shares: tuple[float, ...]) -> list[jax.Array]:
     """Quantiles of float64 (n,) with linear interpolation between order statistics."""
-    ordered = _values_of(jnp.sort(keys_of(values)))
+    ordered = values_of(jnp.sort(keys_of(values)))
     found = []
     for share in shares:
         place = share * (values.shape[0] - 1)

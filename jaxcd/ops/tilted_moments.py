@@ -40,6 +40,7 @@ are twice that on the diagonal, so both errors are invariant under rotations up 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import jax
@@ -92,13 +93,25 @@ def gram_of_steps(whole: ExactSum, *, rate: float, anchor: float, weighted: bool
 
 
 def gram_steps(
-    values: np.ndarray, *, rate: float, anchor: float, weights: np.ndarray | None = None
+    values: np.ndarray,
+    *,
+    rate: float,
+    anchor: float,
+    weights: np.ndarray | None = None,
+    empty: Callable[[tuple[int, int]], ExactSum] | None = None,
 ) -> ExactSum:
     """The tilted moments in squared steps of the grid, times the units of the weights: whole
-    numbers, which follow from each row alone.  Arguments as for :func:`gram`.
+    numbers, which follow from each row alone.
+
+    Args:
+        values: as for :func:`gram`.
+        rate: as ``values``.
+        anchor: as ``values``.
+        weights: as ``values``.
+        empty: the sum of no rows, of a shape; None for :class:`ExactSum`.
     """
     step = _step(rate, anchor)
-    whole = ExactSum((values.shape[1] + 1, values.shape[1] + 1))
+    whole = (empty or ExactSum)((values.shape[1] + 1, values.shape[1] + 1))
     for start in range(0, len(values), _BLOCK):
         block = np.ascontiguousarray(values[start : start + _BLOCK])
         with np.errstate(over="ignore"):

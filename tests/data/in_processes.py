@@ -62,11 +62,33 @@ def answers(rows: dict[str, Any], folder: Path, process: int) -> None:
         budget=jaxcd.NO_PRIVACY,
         key=None,
     )
+    # the bits of one device, which those of the data set itself are not
+    numbers = rows["numbers"]
+    if isinstance(numbers, jaxcd.Dataset):
+        numbers = numbers.on(jax.sharding.Mesh(np.array(jax.devices()[:1]), ("rows",)))
+    asked = [
+        jaxcd.ci_test(
+            numbers,
+            "a",
+            "b",
+            given=given,
+            test=test,
+            budget=jaxcd.NO_PRIVACY,
+            key=jax.random.key(2),
+        )
+        for test, given in (
+            (jaxcd.RCIT(rank=20), ["c"]),
+            (jaxcd.GCM(rank=20), ["c"]),
+            (jaxcd.KendallTau(), []),
+            (jaxcd.FisherZ(), ["c"]),
+        )
+    ]
     counts = rows["tables"].counts([(0, 1), (2, 1, 0), tuple(range(8)), ()])
     np.savez(
         folder / f"plain-{process}.npz",
         private=run.graph.marks,
         free=free.graph.marks,
+        numbers=np.array([(one.statistic, one.log_pvalue, one.margin) for one in asked]),
         **{f"counts{i}": table for i, table in enumerate(counts)},
     )
 
@@ -101,7 +123,8 @@ def main() -> None:
     names = rows["numbers"].names
     with reading_programs() as programs:
         rows["numbers"].sums(
-            names, lambda block: gram_steps(block.values(names), rate=1.0, anchor=1.0)
+            names,
+            lambda block: gram_steps(block.values(names), rate=1.0, anchor=1.0, empty=block.empty),
         )
         rows["tables"].counts([(0, 1)])
     told = {
@@ -111,6 +134,13 @@ def main() -> None:
         "proven": secure.cost.proven,
         "subsample": refused(lambda: rows["tables"].where(np.ones(5, dtype=bool))),
         "occupied": refused(lambda: rows["tables"].occupied((0, 1))),
+        "part": refused(
+            lambda: (
+                jaxcd.KendallTau()
+                .prepare(rows["numbers"])
+                .restrict(np.ones(rows["numbers"].n_samples, dtype=bool))
+            )
+        ),
         "site": refused(
             lambda: jaxcd.federated.Site(
                 "a", rows["tables"], jaxcd.federated.Federation(("a", "b"), BUDGET)

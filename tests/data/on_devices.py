@@ -1,10 +1,13 @@
 """Checks of rows over 1, 2, 3 and 8 simulated devices; prints, as JSON, what went wrong in each.
 
-Run by ``test_shards.py`` with XLA_FLAGS=--xla_force_host_platform_device_count=8.
+Run by ``test_shards.py`` with XLA_FLAGS=--xla_force_host_platform_device_count=8; with ``--slow``
+the slow ones, with names these.
 """
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 import math
 import sys
@@ -15,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -23,19 +27,29 @@ from hypothesis import strategies as st
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 import jaxcd  # noqa: E402
 from benchmarks.shards import reading_programs  # noqa: E402
+from jaxcd.citests import regressions  # noqa: E402
+from jaxcd.citests.block_regressions import BlockRegressions  # noqa: E402
 from jaxcd.data import shards  # noqa: E402
 from jaxcd.errors import OptionError  # noqa: E402
-from jaxcd.ops import row_mesh  # noqa: E402
+from jaxcd.ops import row_blocks, row_mesh  # noqa: E402
+from jaxcd.ops.device_sums import DeviceSum  # noqa: E402
 from jaxcd.ops.people import PERSON_UNITS  # noqa: E402
+from jaxcd.ops.tilted_moments import ExactSum, gram_steps  # noqa: E402
 
 DEVICES = (1, 2, 3, 8)
 BUDGET = jaxcd.Budget(2.0, 1e-6)
 NOISE = jaxcd.SimulatedNoise(jax.random.key(5))
 CHECKS: dict[str, Callable[[], None]] = {}
+SLOW: dict[str, Callable[[], None]] = {}
 
 
 def check(function: Callable[[], None]) -> Callable[[], None]:
     CHECKS[function.__name__] = function
+    return function
+
+
+def slow_check(function: Callable[[], None]) -> Callable[[], None]:
+    SLOW[function.__name__] = function
     return function
 
 
@@ -179,7 +193,12 @@ def people() -> None:
         one, many = (each.counts([(0, 1)], by_person=True) for each in (half, part))
         assert np.array_equal(one[0], many[0])
     assert "n_samples" not in repr(data.on(mesh(2)))
-    same_release(data, jaxcd.Marginals(), jaxcd.Budget(1.0, 1e-6, unit="person"))
+    budget = jaxcd.Budget(1.0, 1e-6, unit="person")
+    same_release(data, jaxcd.Marginals(), budget)
+    columns = jaxcd.Domain({name: jaxcd.Numeric(-4, 4) for name in "ab"}, person="pid")
+    values = np.clip(rng.standard_normal((2_003, 2)), -4, 4)
+    of_numbers = jaxcd.Dataset(columns, np.empty((2_003, 0), np.int32), values, people=who)
+    same_release(of_numbers, jaxcd.SecondMoments(), budget)
 
 
 @check
@@ -194,6 +213,41 @@ def releases_of_sums() -> None:
     data = mixed(3_001)
     same_release(data, jaxcd.Features())
     same_release(numbers(data), jaxcd.SecondMoments())
+
+
+@check
+def sums_of_products_by_the_devices() -> None:
+    """Exact for the largest whole numbers, in one all-reduce, and what a release is made of."""
+    rng = np.random.default_rng(0)
+    steps = rng.integers(-(1 << 18) + 1, 1 << 18, size=(9_000, 3)).astype(np.float64)
+    steps[:4_096] = (1 << 18) - 1
+    whole = steps.astype(np.int64).astype(object)
+    expected = (whole.T @ whole).astype(np.float64)  # of unlimited whole numbers, rounded once
+    cuts = (0, 4_096, 5_000, 9_000)
+    for used in DEVICES:
+        devices = jax.devices()[:used]
+        parts = []
+        for i, (start, end) in enumerate(itertools.pairwise(cuts)):
+            part = DeviceSum((3, 3), place=i % used, device=devices[i % used])
+            part.add_products(steps[start:end], None)
+            parts.append(part)
+        words = row_mesh.RowMesh(mesh(used)).total_of_devices(
+            (parts[0] + parts[1] + parts[2]).words, question="products"
+        )
+        assert np.array_equal(ExactSum.of_words(*words).value(), expected)
+    data = numbers(mixed(40_001))
+    seen = []
+
+    def moments(block: Any) -> Any:
+        seen.append(type(block.empty((1, 1))))
+        values = block.values(["a", "b"])
+        return gram_steps(values, rate=1.0, anchor=1.0, empty=block.empty)
+
+    with reading_programs() as programs:
+        found = data.on(mesh(3)).sums(["a", "b"], moments)
+    assert programs == [[8 * 2 * 9]] and set(seen) == {DeviceSum}
+    assert np.array_equal(found.value(), data.sums(["a", "b"], moments).value())
+    assert seen[-1] is ExactSum
 
 
 @check
@@ -300,11 +354,242 @@ def a_shard_that_counts_twice_is_found() -> None:
             every_number_of_rows_up_to_a_few_more_than_the_devices()
 
 
+@contextlib.contextmanager
+def short_pieces() -> Iterator[None]:
+    """Few rows in a piece, so that a few thousand rows are many blocks."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(row_blocks, "PIECE", {"cpu": 256, "gpu": 256})
+        yield
+
+
+def _squares(x: jax.Array, real: jax.Array) -> jax.Array:
+    return x**2 + 1
+
+
+def _outer(x: jax.Array, real: jax.Array) -> jax.Array:
+    return x.T @ x
+
+
+def _largest(x: jax.Array, real: jax.Array) -> jax.Array:
+    return jnp.where(real[:, None], x, -jnp.inf).max(axis=0)
+
+
+def sums_of_blocks(x: np.ndarray, n_devices: int) -> list[np.ndarray]:
+    """Everything that rows in blocks answer."""
+    blocks = row_blocks.RowBlocks(row_mesh.RowMesh(mesh(n_devices)), len(x), edge=40)
+    rows, column = blocks.put(x), blocks.put(x[:, 0])
+    made = blocks.rows(_squares, [rows])
+    places = [0, len(x) // 3, len(x) - 1]
+    edges = blocks.edges(rows)
+    return [
+        blocks.sums(_outer, [made]),
+        blocks.largest(_largest, [rows]),
+        blocks.head(rows, 300),
+        np.array(blocks.order_statistics(column, places)),
+        blocks.turned(rows, made, (edges, blocks.edges(made)), -7, 31),
+    ]
+
+
+@check
+def sums_of_numbers_are_those_of_one_device() -> None:
+    rng = np.random.default_rng(0)
+    with short_pieces():
+        for n in (2, 255, 256, 257, 300, 5_003, 20_001):
+            x = rng.standard_normal((n, 3)) * np.array([1, 1e-3, 1e6])
+            x[:, 0] = np.round(x[:, 0], 1)  # ties, zeros of both signs, negative numbers
+            one, *others = (sums_of_blocks(x, n_devices) for n_devices in DEVICES)
+            for other in others:
+                assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True)), n
+            gram, largest, head, ordered, turned = one
+            made = x**2 + 1
+            assert np.allclose(gram, made.T @ made, rtol=1e-12)
+            assert np.array_equal(largest, x.max(axis=0)) and np.array_equal(head, x[:300])
+            assert np.array_equal(ordered, np.sort(x[:, 0])[[0, n // 3, n - 1]])
+            for shift in (0, 7, 30):
+                beside = np.roll(made, 7 - shift, axis=0)
+                size = np.abs(x).T @ np.abs(beside)
+                assert np.all(np.abs(turned[shift] - x.T @ beside) <= 1e-12 * size), (n, shift)
+
+
+@check
+def blocks_that_follow_the_devices_are_found() -> None:
+    """The planted error: as many blocks as devices, so that the order of addition follows them."""
+    x = np.random.default_rng(0).standard_normal((20_001, 3))
+    found = []
+    for n_devices in (1, 8):
+        with short_pieces(), pytest.MonkeyPatch.context() as patch:
+            patch.setattr(row_blocks, "N_BLOCKS", n_devices)
+            found.append(sums_of_blocks(x, n_devices)[0])
+    assert not np.array_equal(*found) and np.allclose(*found)
+
+
+def some_numbers(n: int) -> jaxcd.Dataset:
+    """Dependent columns, two of them with few levels, one constant, one a function of another."""
+    import pandas as pd
+
+    rng = np.random.default_rng(5)
+    z, w = rng.standard_normal((2, n))
+    columns = {
+        "x": np.sin(2 * z) + rng.standard_normal(n) * (0.5 + np.abs(w)),
+        "y": z * w + rng.standard_normal(n),
+        "z": z,
+        "w": w,
+        "two": (rng.random(n) < 0.1).astype(float),
+        "same": np.full(n, 0.1),
+        "of_z": 3 * z + 1,
+        "label": np.array(["a", "b", "c"])[rng.integers(3, size=n)],
+    }
+    return jaxcd.Dataset.from_frame(pd.DataFrame(columns))
+
+
+def answers_of(rows: Any, test: Any, cases: list[tuple[str, ...]]) -> list[Any]:
+    return [
+        jaxcd.ci_test(
+            rows, x, y, given=given, test=test, budget=jaxcd.NO_PRIVACY, key=jax.random.key(3)
+        )
+        for x, y, *given in cases
+    ]
+
+
+def same_answers(
+    data: jaxcd.Dataset, test: Any, cases: list[tuple[str, ...]], devices: tuple[int, ...] = (1, 3)
+) -> None:
+    """The same bits on all meshes, and beside them the numbers of the data set itself."""
+    with short_pieces():
+        one, *others = (answers_of(rows, test, cases) for rows in on_meshes(data, devices))
+    for other in others:
+        for a, b in zip(one, other, strict=True):
+            assert (a.statistic, a.log_pvalue, a.margin) == (b.statistic, b.log_pvalue, b.margin)
+    for found, expected in zip(one, answers_of(data, test, cases), strict=True):
+        close = dict(rtol=1e-4, atol=1e-8)
+        assert np.allclose(found.statistic, expected.statistic, **close), (found, expected)
+        assert np.allclose(found.log_pvalue, expected.log_pvalue, **close), (found, expected)
+        assert found.independent == expected.independent
+
+
+_NUMBERS = ["x", "y", "z", "w", "two", "same", "of_z"]
+
+
+@check
+def hsic() -> None:
+    data = some_numbers(3_001).select(_NUMBERS)
+    pairs = [("x", "y"), ("x", "z"), ("two", "x"), ("same", "x"), ("of_z", "z")]
+    same_answers(data, jaxcd.HSIC(), pairs)
+
+
+@slow_check
+def kernel_tests() -> None:
+    data = some_numbers(3_001).select(_NUMBERS)
+    same_answers(data.select(["x", "two"]), jaxcd.HSIC(dtype="float64"), [("x", "two")])
+    same_answers(data, jaxcd.RCIT(rank=40), [("x", "y", "z")], DEVICES)
+    same_answers(data, jaxcd.RCIT(rank=40), [("x", "of_z", "z"), ("x", "two", "same")])
+
+
+@slow_check
+def tests_of_residual_products() -> None:
+    data = some_numbers(3_001)
+    cases = [("x", "y", "z"), ("x", "label", "z"), ("label", "two"), ("x", "two", "label")]
+    for test in (jaxcd.GCM(rank=40), jaxcd.GCM(weighted=True, rank=40), jaxcd.KCI(rank=40)):
+        same_answers(data, test, cases)
+
+
+@check
+def tests_of_ranks_and_correlations() -> None:
+    data = some_numbers(3_001).select(["x", "y", "z", "two", "same"])
+    pairs = [("x", "y"), ("x", "z"), ("two", "x"), ("same", "x")]
+    for test in (jaxcd.KendallTau(), jaxcd.Spearman()):
+        same_answers(data, test, pairs)
+        for rows in on_meshes(data, (8,)):  # these two also have the data set's own bits
+            found, expected = (answers_of(each, test, pairs) for each in (rows, data))
+            assert [a.log_pvalue for a in found] == [a.log_pvalue for a in expected]
+    more = [*pairs, ("x", "y", "z", "two"), ("x", "y", "same")]
+    same_answers(data, jaxcd.FisherZ(), more, DEVICES)
+
+
+@slow_check
+def every_regression() -> None:
+    """Each kind of candidate alone, whichever would be chosen."""
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal((3_001, 2))
+    target = np.sin(z[:, 0] + z[:, 1]) + rng.standard_normal(3_001)
+    values = np.column_stack([target, z])
+    whole = regressions.Regressions(values, rank=40)
+    kinds = {candidate.kernel: candidate for candidate in whole.candidates((1, 2))}
+    assert kinds.keys() == {"none", "joint", "sum", "index"}
+    for candidate in kinds.values():
+        found = []
+        with pytest.MonkeyPatch.context() as patch, short_pieces():
+            only = (candidate,)
+            patch.setattr(regressions.Regressions, "candidates", lambda *_, only=only: only)
+            expected = whole.residuals((1, 2), values[:, :1])
+            for n_devices in (1, 3):
+                blocks = row_blocks.RowBlocks(row_mesh.RowMesh(mesh(n_devices)), 3_001)
+                part = BlockRegressions(blocks, lambda v: values[:, v], rank=40)
+                rest = part.residuals((1, 2), [blocks.put(values[:, 0])])
+                found.append(blocks.head(rest[0], 3_001))
+        assert np.array_equal(*found), candidate
+        assert np.abs(found[0] - expected[:, 0]).max() < 1e-4, candidate
+        assert np.abs(found[0]).mean() > 0.1
+
+
+@slow_check
+def searches_by_tests_of_numbers() -> None:
+    data = some_numbers(3_001).select(["x", "y", "z", "w"])
+    for test, options in (
+        (jaxcd.RCIT(rank=20), {"max_level": 1}),
+        (jaxcd.KendallTau(), {"max_level": 0}),
+    ):
+        one, many = (
+            jaxcd.pc(
+                rows,
+                test=test,
+                decider=jaxcd.Threshold(alpha=0.05),
+                budget=jaxcd.NO_PRIVACY,
+                key=jax.random.key(1),
+                **options,
+            )
+            for rows in (data, data.on(mesh(3)))
+        )
+        assert np.array_equal(one.graph.marks, many.graph.marks), test
+        assert one.separating_sets == many.separating_sets
+    one, many = (
+        jaxcd.pc(
+            rows,
+            test=jaxcd.KendallTau(),
+            decider=jaxcd.SieveAndExamine(alpha=0.05),
+            budget=BUDGET,
+            key=jax.random.key(1),
+            noise=NOISE,
+            max_level=0,
+        )
+        for rows in (mixed(2_001), mixed(2_001).on(mesh(3)))
+    )
+    assert np.array_equal(one.graph.marks, many.graph.marks) and one.cost == many.cost
+
+
+@slow_check
+def kernel_tests_send_sums() -> None:
+    """Every program has one all-reduce, or nothing; bytes follow from the number of blocks."""
+    sent = []
+    for n in (16_400, 33_000):  # both more than 64 pieces, and 64 to 65 blocks of one or two
+        data = some_numbers(n).select(["x", "y", "z"])
+        with short_pieces(), reading_programs() as programs:
+            answers_of(data.on(mesh(8)), jaxcd.RCIT(rank=20), [("x", "y", "z")])
+        assert all(len(each) <= 1 for each in programs)
+        sent.append(sum(each[0] for each in programs if each) / _blocks_of(n))
+    assert max(sent) < 1.02 * min(sent), sent
+
+
+def _blocks_of(n: int) -> int:
+    with short_pieces():
+        return row_blocks.RowBlocks(row_mesh.RowMesh(mesh(1)), n).n_blocks
+
+
 @check
 def what_is_not_sharded_is_refused() -> None:
     data = mixed(300)
     rows = data.on(mesh(2))
-    for test in (jaxcd.HSIC(), jaxcd.RCIT(), jaxcd.Spearman(), jaxcd.KendallTau()):
+    for test in (jaxcd.BoundedRCIT(), jaxcd.StratifiedTau(), jaxcd.StratifiedRanks()):
         with pytest.raises(OptionError, match="needs the rows themselves.*Features"):
             jaxcd.ci_test(rows, "a", "b", test=test, budget=jaxcd.NO_PRIVACY, key=jax.random.key(0))
     with pytest.raises(OptionError, match="is neither a Dataset nor a Release"):
@@ -341,7 +626,10 @@ def parts_of_the_rows_and_another_reading() -> None:
 
 if __name__ == "__main__":
     wrong: dict[str, str] = {}
-    for name, function in CHECKS.items():
+    every = CHECKS | SLOW
+    named = [name for name in sys.argv[1:] if name in every]
+    chosen = named or list(SLOW if "--slow" in sys.argv else CHECKS)
+    for name, function in ((name, every[name]) for name in chosen):
         try:
             function()
         except Exception:

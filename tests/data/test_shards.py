@@ -23,20 +23,41 @@ HERE = Path(__file__).parent
 sys.path.append(str(HERE))
 import in_processes  # noqa: E402
 
-CHECKS = re.findall(r"@check\ndef (\w+)", (HERE / "on_devices.py").read_text())
+CHECKS, SLOW = (
+    re.findall(rf"@{word}\ndef (\w+)", (HERE / "on_devices.py").read_text())
+    for word in ("check", "slow_check")
+)
 
 
-@pytest.fixture(scope="module")
-def eight_devices() -> dict[str, str]:
-    """What went wrong in each check of ``on_devices.py``."""
+def went_wrong(*options: str) -> dict[str, str]:
+    """In each check of ``on_devices.py``."""
     done = subprocess.run(
-        [sys.executable, "-W", "error", str(HERE / "on_devices.py")],
+        [sys.executable, "-W", "error", str(HERE / "on_devices.py"), *options],
         env={**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=8"},
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.fixture(scope="module")
+def eight_devices() -> dict[str, str]:
+    return went_wrong()
+
+
+@pytest.fixture(scope="module")
+def eight_devices_for_long() -> dict[str, str]:
+    return went_wrong("--slow")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SLOW)
+def test_slow_ones_on_1_2_3_and_8_devices(
+    eight_devices_for_long: dict[str, str], name: str
+) -> None:
+    assert eight_devices_for_long[name] == "", eight_devices_for_long[name]
 
 
 @pytest.mark.parametrize("name", CHECKS)
@@ -95,7 +116,12 @@ def run_together(script: list[str], n_processes: int, *arguments: str) -> None:
 @pytest.mark.slow
 def test_two_processes_get_what_one_gets(two_processes: Path) -> None:
     """Each gives noise of its own; the first's is that of the run."""
-    rows = {name: in_processes.rows_of(two_processes, name) for name in in_processes.KINDS}
+    rows = {}
+    for name in in_processes.KINDS:
+        # the rows of the first process, then those of the second
+        n_groups = pq.ParquetFile(two_processes / f"{name}.parquet").num_row_groups
+        groups = [*range(0, n_groups, 2), *range(1, n_groups, 2)]
+        rows[name] = in_processes.rows_of(two_processes, name, groups)
     alone = two_processes / "alone"
     alone.mkdir()
     in_processes.answers(rows, alone, 0)
@@ -145,6 +171,7 @@ def test_what_several_processes_refuse(two_processes: Path) -> None:
         assert told["devices"] == 4 and told["proven"] is True
         assert told["repr"].startswith("Shards(n_samples=20011, 4 devices of 2 processes; asia:")
         assert "without subsampling" in told["subsample"]
+        assert "without subsampling" in told["part"]
         assert "max_parents" in told["occupied"]
         assert "each of them would answer" in told["site"]
         assert "do not ask the same questions" in told["question"]

@@ -470,10 +470,22 @@ def feature_moments(
     return _moments_of(feature_steps(vectors, weights), anchor=anchor, weighted=weights is not None)
 
 
-def feature_steps(vectors: Sequence[np.ndarray], weights: np.ndarray | None = None) -> ExactSum:
-    """The same sum in squared steps of 2^-15, times the units of the weights: whole numbers."""
+def feature_steps(
+    vectors: Sequence[np.ndarray],
+    weights: np.ndarray | None = None,
+    *,
+    empty: Callable[[tuple[int, int]], ExactSum] = ExactSum,
+) -> ExactSum:
+    """The same sum in squared steps of 2^-15, times the units of the weights: whole numbers.
+
+    Args:
+        vectors: as for :func:`feature_moments`.
+        weights: as ``vectors``.
+        empty: the sum of no rows, of a shape.
+    """
     n = len(vectors[0])
-    total = ExactSum((1 + sum(v.shape[1] for v in vectors),) * 2)
+    size = 1 + sum(v.shape[1] for v in vectors)
+    total = empty((size, size))
     for start in range(0, n, _BLOCK):
         block = np.column_stack(
             [np.ones((min(_BLOCK, n - start), 1)), *(v[start : start + _BLOCK] for v in vectors)]
@@ -554,7 +566,9 @@ def _bought(options: Features, door: Door, accountant: Accountant) -> ReleasedFe
     sensitivity = feature_sensitivity(sizes, anchor=options.anchor)
     exact = door.sums(
         domain.names,
-        lambda block: feature_steps([vector(block, name) for name in domain.names], block.weights),
+        lambda block: feature_steps(
+            [vector(block, name) for name in domain.names], block.weights, empty=block.empty
+        ),
     )
     noisy = gaussian(
         accountant,

@@ -405,7 +405,7 @@ def _moments(
     exact = door.sums(
         door.domain.names,
         lambda block: tilted.gram_steps(
-            frame(block), rate=rate, anchor=_ANCHOR, weights=block.weights
+            frame(block), rate=rate, anchor=_ANCHOR, weights=block.weights, empty=block.empty
         ),
     )
     noisy = gaussian(

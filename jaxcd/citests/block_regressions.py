@@ -1,0 +1,191 @@
+"""Regressions on a conditioning set of rows in blocks on several devices.
+
+What :class:`jaxcd.citests.regressions.Regressions` does, by the same choice on the same first rows,
+which every process is given; rows of factors, bases and residuals stay on their devices, and what
+is added up over rows is added in an order that no number of devices moves
+(:class:`jaxcd.ops.row_blocks.RowBlocks`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxcd.citests.regressions import (
+    CHOICE_RANK,
+    CHOICE_ROWS,
+    COLUMN_RANK,
+    LEAST_SHARE,
+    NOTHING,
+    PENALTIES,
+    Candidate,
+    Regressions,
+    mapped,
+)
+from jaxcd.ops import block_ridge, block_units, gram
+from jaxcd.ops.row_blocks import RowBlocks
+
+__all__ = ["BlockRegressions"]
+
+Columns = tuple[int, ...]
+_CACHE_BYTES = 1 << 30  # of factorisations that are kept for reuse, on all devices
+
+
+class BlockRegressions:
+    """Regressions of targets, rows () in blocks, on sets of columns.
+
+    Args:
+        blocks: where the rows are.
+        column: the whole column of a position, (n,), rows in random order.
+        labels: positions of the columns whose numbers are labels.
+        rank: pivots of the kernel of all columns.
+        bandwidth: a factor of all bandwidths.
+    """
+
+    def __init__(
+        self,
+        blocks: RowBlocks,
+        column: Callable[[int], np.ndarray],
+        *,
+        labels: Sequence[int] = (),
+        rank: int,
+        bandwidth: float = 1.0,
+    ) -> None:
+        self._blocks, self._whole = blocks, column
+        self._rank, self._bandwidth = rank, bandwidth
+        self._labels = frozenset(labels)
+        self._first = Regressions(np.empty((0, 0)), labels=labels, rank=rank, bandwidth=bandwidth)
+        self._rows: dict[tuple[int, str], jax.Array] = {}
+        self._spectra: dict[tuple[Columns, Candidate], block_ridge.BlockSpectrum] = {}
+        self.n_factorisations = 0
+
+    def column(self, v: int, kind: str = "raw") -> jax.Array:
+        """A column under a map: rows (), or rows (levels - 1,) of a label's indicators."""
+        kind = "labels" if v in self._labels else kind
+        if (v, kind) not in self._rows:
+            self._hold(v, (kind,))
+        return self._rows[v, kind]
+
+    def scores(self, given: Columns) -> list[jax.Array]:
+        """The columns under the map "scores"."""
+        self._hold_all(given)
+        return [self.column(v, "scores") for v in given]
+
+    def _hold_all(self, given: Columns) -> None:
+        for v in given:
+            kinds = ("labels",) if v in self._labels else ("raw", "ranks", "scores")
+            if (v, kinds[-1]) not in self._rows:
+                self._hold(v, kinds)
+
+    def _hold(self, v: int, kinds: Sequence[str]) -> None:
+        whole = self._whole(v)
+        for kind in kinds:
+            found = mapped(whole, kind)
+            self._first.hold(v, kind, found[: gram.N_SEARCHED].copy())
+            self._rows[v, kind] = self._blocks.put(found)
+
+    def residuals(
+        self, given: Columns, targets: Sequence[jax.Array], *, together: bool = False
+    ) -> list[jax.Array]:
+        """Each target less its regression on the columns ``given``.
+
+        Args:
+            together: one choice for all targets, by their summed errors.
+        """
+        self._hold_all(given)
+        few = np.column_stack([self._blocks.head(target, CHOICE_ROWS) for target in targets])
+        offered = self._first.candidates(given)
+        places = [offered.index(each) for each in self._first.choose(given, few, together=together)]
+        (told,) = self._blocks.agreed(np.array(places, dtype=np.float64))
+        chosen = [offered[int(place)] for place in told]
+        found = []
+        for candidate, target in zip(chosen, targets, strict=True):
+            rest = self._left(given, candidate, target)
+            left, size = (float(self._blocks.largest(_size, [each])) for each in (rest, target))
+            # What is left of a function of Z is rounding error, and says nothing.
+            kept = np.float64(left > NOTHING * size)
+            found.append(self._blocks.rows(_times, [rest], [kept]))
+        return found
+
+    def standardised_residuals(
+        self, given: Columns, targets: Sequence[jax.Array]
+    ) -> list[jax.Array]:
+        """Residuals over their spread as a function of Z."""
+        rest = self.residuals(given, targets)
+        logs = []
+        for each in rest:
+            least = LEAST_SHARE * float(self._blocks.sums(_sizes, [each])) / self._blocks.n
+            given_least = np.float64(least if least > 0 else 1.0)
+            logs.append(self._blocks.rows(_logs, [each], [given_least]))
+        found = []
+        for each, log, left in zip(rest, logs, self.residuals(given, logs), strict=True):
+            spread = self._blocks.rows(_difference, [log, left])
+            middle = block_units.mean(self._blocks, spread)
+            found.append(self._blocks.rows(_over_spread, [each, spread], [middle]))
+        return found
+
+    def _left(self, given: Columns, candidate: Candidate, target: jax.Array) -> jax.Array:
+        blocks = self._blocks
+        if candidate.kernel == "none":
+            return block_units.centred(blocks, target)
+        spectrum = self._spectra.get((given, candidate))
+        if spectrum is None:
+            spectrum = self._factorise(given, candidate, target)
+            self.n_factorisations += 1
+            if candidate.shared:
+                self._keep(given)
+                self._spectra[given, candidate] = spectrum
+        return block_ridge.leave_one_out_residuals(blocks, spectrum, target, PENALTIES * blocks.n)
+
+    def _keep(self, given: Columns) -> None:
+        """Drops the factorisations of other sets where there is much of them."""
+        if sum(part.basis.nbytes for part in self._spectra.values()) > _CACHE_BYTES:
+            self._spectra = {k: v for k, v in self._spectra.items() if k[0] == given}
+
+    def _factorise(
+        self, given: Columns, candidate: Candidate, target: jax.Array
+    ) -> block_ridge.BlockSpectrum:
+        blocks = self._blocks
+        z = block_units.joined(blocks, [self.column(v, candidate.map) for v in given])
+        head = self._first.coordinates(given, candidate.map)
+        one = self._bandwidth * math.sqrt(2)
+        if candidate.kernel == "sum":
+            factor = block_ridge.additive_factor(blocks, z, head, one, COLUMN_RANK)
+        elif candidate.kernel == "index":
+            fit = block_ridge.least_squares(blocks, z, target)
+            index = block_units.joined(blocks, [block_units.standardised(blocks, fit)])
+            head = blocks.head(index, gram.N_SEARCHED)
+            factor = block_ridge.joint_factor(blocks, index, head, one, CHOICE_RANK)
+        else:
+            width = self._bandwidth * candidate.bandwidth * math.sqrt(2 * head.shape[1])
+            rank = min(self._rank, gram.sufficient_rank(head.shape[1], width))
+            factor = block_ridge.joint_factor(blocks, z, head, width, rank)
+        return block_ridge.spectrum_beside(blocks, factor, z)
+
+
+def _size(x: jax.Array, real: jax.Array) -> jax.Array:
+    return jnp.where(real, jnp.abs(x), 0.0).max()
+
+
+def _sizes(x: jax.Array, real: jax.Array) -> jax.Array:
+    return jnp.sum(jnp.abs(x))
+
+
+def _times(x: jax.Array, real: jax.Array, by: jax.Array) -> jax.Array:
+    return jnp.where(by > 0, x, 0.0)
+
+
+def _difference(x: jax.Array, y: jax.Array, real: jax.Array) -> jax.Array:
+    return x - y
+
+
+def _logs(x: jax.Array, real: jax.Array, least: jax.Array) -> jax.Array:
+    return jnp.log(jnp.maximum(jnp.abs(x), least))
+
+
+def _over_spread(x: jax.Array, spread: jax.Array, real: jax.Array, middle: jax.Array) -> jax.Array:
+    return x / jnp.exp(spread - middle)
