@@ -40,6 +40,7 @@ QUICK: dict[str, tuple[str, ...]] = {
     "pcd_sachs": (),
     "private_tests": ("--tests", "PrivGCM", "PrivCRT"),
     "kusner_table2": (),
+    "kusner_figures": (),
     "local_multi": ("--cases", "galton", "--p-max", "0.1", "--epsilons", "20"),
     "local_pairs": ("--pairs", "20"),
     "priv_fci": ("--networks", "cancer"),
