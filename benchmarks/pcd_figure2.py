@@ -2,7 +2,7 @@
 privacy.
 
 ``python -m benchmarks.pcd_figure2 [--quick] [--data FOLDER] [--networks NAME ...] [--sizes N ...]
-[--runs R] [--epsilon E ...] [--max-level L] [--out FILE]``
+[--runs R] [--epsilon E ...] [--methods WORD ...] [--max-level L] [--out FILE]``
 
 Data: nonlinear models (``jaxcd.data.structural.nonlinear_sem``) on the DAGs of Cancer, Asia, Child
 and Alarm.  Run r of every row uses model r and data set r.  Precision, recall and F1 over arcs (an
@@ -94,6 +94,8 @@ def rows_of(
     for method, ridge in PUBLISHED.items():
         methods.append((method, pcd_level, partial(published, ridge, chosen.epsilon)))
     for method, usual, run in methods:
+        if not any(word.lower() in method.lower() for word in chosen.methods or [method]):
+            continue
         level = usual if chosen.max_level is None else chosen.max_level
         values = structure, data[0].n_samples, method, level, len(data)
         yield values, measure, partial(run, level), data, truths
@@ -199,6 +201,7 @@ EXPERIMENT = ex.Experiment(
         ex.one_count("--runs", "models of each row, else those of RUNS", quick=2),
         ex.counts("--sizes", "records", SIZES, (500,)),
         ex.numbers("--epsilon", "of one noisy answer", EPSILONS, (1.0,)),
+        ex.names("--methods", "words of labels, else all"),
         ex.max_level(quick=1),
     ),
     settings=ex.kept(**SETTINGS),
