@@ -115,7 +115,7 @@ EXPERIMENT = ex.Experiment(
     columns=ex.columns_of(
         "figure; score; rows=protect; lambda=penalty:g; epsilon:g|no noise; P[right]=right:.3f"
     ),
-    options=options(3),
+    options=options(10),
     settings=settings,
     draw=draw,
 )

@@ -198,7 +198,7 @@ EXPERIMENT = ex.Experiment(
         ex.names("--methods", "methods", list(METHODS), list(METHODS), ["RECI", "IGCI", "CDS"]),
         *options(p_max=([0.05, 0.1, 0.5], [0.5]), epsilons=([2.0, 10.0], [5.0])),
         ex.one_count("--pairs", "only the first so many", 108),
-        ex.one_count("--rows", "records of a pair, at most", 2_000, 500),
+        ex.one_count("--rows", "records of a pair, at most", 20_000, 500),
     ),
     settings=lambda chosen: {
         "n_pairs": len(tuebingen(chosen.data).pairs[: chosen.pairs]),

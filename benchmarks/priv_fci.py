@@ -1,8 +1,8 @@
 """Private FCI on four networks, whole and with variables hidden: how much of the true PAG is found,
 at what total price.
 
-``python -m benchmarks.priv_fci [--quick] [--networks N ...] [--runs R] [--epsilon E ...] [--out
-FILE]``
+``python -m benchmarks.priv_fci [--quick] [--networks N ...] [--runs R] [--epsilon E ...]
+[--methods WORD ...] [--out FILE]``
 
 Rows: FCI and GFCI without privacy, the reference lines; FCI with the deciders of the library at
 totals fixed in advance; FCI and GFCI on a histogram that was bought at such a total, which cost
@@ -35,11 +35,11 @@ import jaxcd
 from benchmarks import experiment as ex
 from benchmarks.fci_cases import CASES, Case
 from benchmarks.fci_faults import hidden_smoke, print_hidden_smoke
-from benchmarks.searches import DELTA, Run, by_release, by_tests
+from benchmarks.searches import DELTA, Run, by_release, by_tests, labelled
 from jaxcd import published
 from jaxcd.plotting import comparison_png
 
-EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
+EPSILONS = (1.0, 4.0, 16.0)
 
 CLOSE = 0.02
 
@@ -268,7 +268,7 @@ def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
             (PRIVATE, chosen.epsilon),
             (PUBLISHED, chosen.epsilon),
         ):
-            for method in methods:
+            for method in labelled(methods, chosen.methods):
                 for epsilon in prices:
                     values = (case.label, method.label, epsilon, chosen.runs)
                     yield (values, measure, bench, method, epsilon, compilations)
@@ -329,6 +329,7 @@ EXPERIMENT = ex.Experiment(
         ex.names(
             "--networks", "networks", list(PUBLISHED_SECONDS), list(PUBLISHED_SECONDS), ["asia"]
         ),
+        ex.names("--methods", "words of labels, else all"),
         ex.one_count("--rows", "records", 100_000, 20_000),
         ex.one_count("--runs", "runs of each row", 20, 2),
         ex.numbers("--epsilon", "totals", EPSILONS, (1.0, 8.0)),

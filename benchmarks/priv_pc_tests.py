@@ -155,7 +155,7 @@ EXPERIMENT = ex.Experiment(
         ex.data_option("networks/*.bif"),
         ex.names("--networks", "networks", None, list(PUBLISHED_TESTS), ["asia"]),
         ex.one_count("--rows", "records", 100_000, 5_000),
-        ex.one_count("--runs", "noises of each row", 5, 2),
+        ex.one_count("--runs", "noises of each row", 3, 2),
         ex.numbers("--per-round", "epsilon a round", (0.01, 0.1, 1.0, 10.0), (1.0,)),
     ),
     settings=ex.kept("rows"),

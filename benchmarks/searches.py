@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
@@ -57,3 +57,12 @@ def pc_moments(
     """PC by Fisher's z on released moments."""
     decider = jaxcd.Threshold(alpha)
     return jaxcd.pc(release, test=jaxcd.FisherZ(), decider=decider, key=None, max_level=max_level)
+
+
+def labelled(methods: Iterable[Any], words: Sequence[str] | None) -> list[Any]:
+    """The methods whose ``label`` holds one of the words, in any case; all without words."""
+    return [
+        method
+        for method in methods
+        if words is None or any(word.lower() in method.label.lower() for word in words)
+    ]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -58,6 +60,21 @@ def test_the_document_is_what_the_program_writes():
         "python -m benchmarks.papers writes it"
     )
     assert "\n| | " not in expected and "|  |" not in expected
+
+
+@pytest.mark.parametrize("name", papers.QUICK)
+def test_a_full_run_takes_up_what_is_committed(name):
+    """Else it would end, or measure everything anew."""
+    experiment = import_module(f"benchmarks.{name}").EXPERIMENT
+    try:
+        chosen = experiment.parse([])
+        settings = json.loads(json.dumps(experiment.settings(chosen)))
+    except SystemExit:
+        pytest.skip("it needs data: set JAXCD_DATA")
+    content = RESULTS.content(name)
+    assert settings == content["settings"]
+    if "n_runs" in experiment.key and getattr(chosen, "runs", None):
+        assert {row["n_runs"] for row in content["results"]} == {chosen.runs}
 
 
 def test_rules():

@@ -5,6 +5,7 @@ is proved of them says so.
 from jaxcd.published.conditional_tau import ConditionalTau
 from jaxcd.published.curate import curate
 from jaxcd.published.em_pc import em_pc
+from jaxcd.published.noleaks import noleaks
 from jaxcd.published.pcd import pcd
 from jaxcd.published.pcd_rcit import PublishedRCIT
 from jaxcd.published.priv_crt import PrivCRT
@@ -19,6 +20,7 @@ __all__ = [
     "PublishedRCIT",
     "curate",
     "em_pc",
+    "noleaks",
     "pcd",
     "priv_fci",
     "priv_pc",

@@ -66,7 +66,7 @@ _LENGTHS = (8.0, 16.0, 32.0, 2 * _REACH)  # few, so that few shapes are compiled
 _DROPPED = 1e-8  # variance of features that is dropped, so at most twice that of HSIC
 # features are padded with zeros to one of these, for the same reason
 _WIDTHS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 512)
-_CACHE_BYTES = 1 << 29
+_CACHE_BYTES = 1 << 32  # enough for 37 columns of 8,000 rows, each given each other one
 _HIGHEST = jax.lax.Precision.HIGHEST
 
 
@@ -166,9 +166,10 @@ class PublishedColumns(PreparedTest):
         self.n_samples = len(values)
         self._values = values
         self._config = config
-        self._permutations = np.asarray(permutations, dtype=np.int32)
+        self._permutations = jnp.asarray(permutations, dtype=jnp.int32)
         self._spectra: dict[tuple[int, ...], ridge.Spectrum] = {}
         self._features: dict[tuple[int, tuple[int, ...]], tuple[jax.Array, float]] = {}
+        self._held = 0  # bytes of both
         self._known: dict[Query, PermutationEvidence] = {}
 
     @property
@@ -206,9 +207,7 @@ class PublishedColumns(PreparedTest):
         factor = (m / (m - 1)) ** 2
         with double_precision():
             observed = factor * float(hsic.hsic(phi, psi))
-            permuted = factor * np.asarray(
-                _permuted_hsic(phi, psi, jnp.asarray(self._permutations))
-            )
+            permuted = factor * np.asarray(_permuted_hsic(phi, psi, self._permutations))
         if query.given:
             bound = claimed_residual_hsic_sensitivity(
                 m, bandwidth_x=bandwidth_x, bandwidth_y=bandwidth_y, penalty=self._config.penalty
@@ -226,11 +225,15 @@ class PublishedColumns(PreparedTest):
     def _feature(self, target: int, given: tuple[int, ...]) -> tuple[jax.Array, float]:
         """Centred features (r, m) of a residual, and its bandwidth."""
         if (target, given) not in self._features:
-            held = sum(array.nbytes for array, _ in self._features.values())
-            if held + sum(part.basis.nbytes for part in self._spectra.values()) > _CACHE_BYTES:
+            if self._held > _CACHE_BYTES:
                 self._features = {k: v for k, v in self._features.items() if k[1] == given}
                 self._spectra = {k: v for k, v in self._spectra.items() if k == given}
-            self._features[target, given] = self._new_feature(self.residual(target, given))
+                arrays = [array for array, _ in self._features.values()]
+                arrays += [part.basis for part in self._spectra.values()]
+                self._held = sum(array.nbytes for array in arrays)
+            found = self._new_feature(self.residual(target, given))
+            self._features[target, given] = found
+            self._held += found[0].nbytes
         return self._features[target, given]
 
     def residual(self, target: int, given: tuple[int, ...]) -> np.ndarray:
@@ -243,6 +246,7 @@ class PublishedColumns(PreparedTest):
         with double_precision():
             if given not in self._spectra:
                 self._spectra[given] = _spectrum(self._values[:, given])
+                self._held += self._spectra[given].basis.nbytes
             penalty = self._config.ridge or ridge.penalty_of_objective(
                 self._config.penalty, self.n_samples
             )
