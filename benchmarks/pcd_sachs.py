@@ -1,7 +1,7 @@
 """Real data: the flow cytometry of Sachs et al., PCD as published and PC with RCIT without privacy.
 
-``python -m benchmarks.pcd_sachs [--quick] [--data FOLDER] [--runs R] [--epsilon E ...] [--scale
-log|raw] [--max-level L] [--out FILE]``
+``python -m benchmarks.pcd_sachs [--quick] [--data FOLDER] [--runs R] [--epsilon E ...]
+[--methods WORD ...] [--scale log|raw] [--max-level L] [--out FILE]``
 
 The 853 cells of the condition without a targeted perturbation, 11 proteins, against the CPDAG of
 the 17 arcs that Sachs et al. learnt (a consensus, not a truth).  Runs differ in permutations and
@@ -110,6 +110,7 @@ EXPERIMENT = ex.Experiment(
         ex.one_count("--rows", "the first cells only", quick=300),
         ex.one_count("--runs", "runs of each row", 10, 2),
         ex.numbers("--epsilon", "of one noisy answer", EPSILONS, (1.0,)),
+        ex.names("--methods", "words of labels, else all"),
         ex.max_level(quick=1),
         ex.Option("--scale", "of the values", "log", choices=("log", "raw")),
     ),
