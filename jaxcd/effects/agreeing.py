@@ -41,7 +41,13 @@ from scipy import sparse
 from jaxcd.effects.contracting import MOST_CELLS, Contraction
 from jaxcd.effects.likelihood import likeliest
 from jaxcd.graphs import MixedGraph, topological_order
-from jaxcd.ops.interactions import interaction, interactions, subsets, table_of_interactions
+from jaxcd.ops.interactions import (
+    cell_variance,
+    interaction,
+    interactions,
+    subsets,
+    table_of_interactions,
+)
 from jaxcd.ops.moments import contrast_basis
 from jaxcd.releases.tables.tabulated import NoisyTable
 
@@ -154,11 +160,13 @@ class AgreeingTables:
 
     def _theta(self, own: Columns) -> np.ndarray:
         """The conditional table of a family, fitted to the released one."""
-        columns = tuple(sorted(own))
-        table = np.transpose(self._release.table(columns), [columns.index(j) for j in own])
-        fitted = likeliest(table, self._release.cell_variance(columns), self._n).reshape(
-            table.shape[0], -1
+        columns, release = tuple(sorted(own)), self._release
+        table = table_of_interactions(
+            columns, self._sizes, release.n_samples, release.interactions.__getitem__
         )
+        table = np.transpose(table, [columns.index(j) for j in own])
+        variance = cell_variance(columns, self._sizes, release.variances)
+        fitted = likeliest(table, variance, self._n).reshape(table.shape[0], -1)
         share = fitted.sum(axis=1, keepdims=True) / fitted.sum()
         found: np.ndarray = (fitted + share) / (fitted.sum(axis=0) + 1)
         return found.reshape(table.shape)

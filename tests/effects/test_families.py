@@ -139,6 +139,20 @@ def test_coverage_and_width(kind: str) -> None:
     assert np.median(narrower) < 0.9
 
 
+def test_a_log_linear_release_is_read_by_its_interactions() -> None:
+    release = jaxcd.release(
+        ROWS,
+        jaxcd.LogLinear(),
+        budget=jaxcd.Budget(2.0, 1e-6),
+        noise=jaxcd.SimulatedNoise(jax.random.key(2)),
+    )
+    graph = MixedGraph.from_dag(ASIA.dag)
+    families = families_of(graph, "smoke", "bronc")
+    assert all(release.tabulated().is_measured(names) for names in families)
+    found = jaxcd.effect(release, treatment="smoke", outcome="bronc", graph=ASIA.dag)
+    assert found.low < 0.3 < found.high and found.high - found.low < 0.1
+
+
 def test_a_family_that_was_not_measured_leaves_the_adjustment_set() -> None:
     release = jaxcd.release(
         ROWS,
