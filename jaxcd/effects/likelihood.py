@@ -21,10 +21,10 @@ takes it to be, both to first order.
 *Rows that may be empty.*  mu_c >= 0 makes estimates of many small cells too large, all of them, and
 the interval then covers too little.  So it is asked for only in the rows of a table (the cells that
 a conditional probability divides) whose sum is within 5 standard deviations of its noise: there D
-needs it, and is wide, up to all that is possible.  Within 2, where a row may be empty, the
-likelihood ratio at the truth is larger than chi-square says, because the truth is at an end, and v
-is taken twice.  The rows with more than 5 may have any mu_c > -v.  The three numbers were chosen on
-Sachs and Asia by ``benchmarks.effects``.
+needs it, and is wide, up to all that is possible.  There a row may be empty, and then the
+likelihood ratio at the truth is larger than chi-square says, because the truth is at an end: v is
+taken twice.  The rows with more than 5 may have any mu_c > -v.  Both numbers were chosen on Sachs
+and Asia by ``benchmarks.effects``.
 
 *The ends* are the largest and smallest D in a convex set, found by steps to the point of the set
 that is best for the present gradient (Frank and Wolfe): mu_c + v = t (T_c + v) / (eta - g_c),
@@ -58,8 +58,7 @@ __all__ = [
 
 # Standard deviations of its noise: a row with more is surely not empty; one with less may be, and v
 # counts so many times in it.
-_FULL = 5.0
-_EMPTY, _OPEN = 2.0, 2.0
+_FULL, _OPEN = 5.0, 2.0
 _LEAST = 1e-9  # of a cell's weight, in records
 _STAGES = (1.0, 0.1, 0.01, 1e-3, 1e-4)
 _STEPS = 6
@@ -191,7 +190,7 @@ class _Likelihood:
         flat = np.concatenate([table.ravel() for table in tables])
         each = zip(tables, variances, axes, strict=True)
         seen = np.concatenate([_seen(table, v, axis).ravel() for table, v, axis in each])
-        self.v = self.each(variances) * np.where(seen > _EMPTY, 1.0, _OPEN)
+        self.v = self.each(variances) * np.where(seen > _FULL, 1.0, _OPEN)
         self.floor = np.where(seen > _FULL, -self.v, 0.0)
         self.weight = np.maximum(flat + self.v, _LEAST)
         self._room = self.each(n - self.sums(self.floor)) + self.v
