@@ -21,7 +21,7 @@ from jaxcd.graphs import Knowledge, MixedGraph
 from jaxcd.privacy.claims import GuaranteeClaim, claiming
 from jaxcd.releases import Release
 
-__all__ = ["drawn_graphs", "effect"]
+__all__ = ["drawn_graphs", "effect", "estimated"]
 
 _RIGHT = "the graph is right, and there is no cause of two columns that it lacks"
 
@@ -41,7 +41,7 @@ def effect(
     outcome_level: Any = None,
     level: float = 0.95,
     missing: Missing | str | None = None,
-    whole_graph: bool = False,
+    whole_graph: bool | None = None,
     knowledge: Knowledge | None = None,
     n_draws: int = 20,
     seed: int = 0,
@@ -57,16 +57,20 @@ def effect(
     of more levels their value where they are numbers, else their place 0, 1, 2, ... in the domain.
     For numeric columns it is the change of the outcome per unit of the treatment, in linear models.
 
-    *With a graph* the effect is identified by adjustment (:mod:`jaxcd.graphs.adjustment`).  The
-    optimal set is used where the noise on its table is small beside sampling and the release
-    measured it; otherwise the valid set with the fewest cells.  That is a rule on public facts.
-    Interval: :mod:`jaxcd.effects.likelihood` (tables), :mod:`jaxcd.releases.moments.regressions`.
-    Without noise the estimate is the adjustment formula.  ``whole_graph=True`` reads a noisy
-    histogram with all independences of a DAG of at most 100 parameters
-    (:mod:`jaxcd.effects.whole_graph`): much narrower where levels are rare (on Asia with 100,000
-    rows and epsilon 1 the median width falls from 2.0 to 1.0 times that of adjustment without
-    privacy), and right only where the whole DAG is, which ``jaxcd.falsify`` tests.  Where noise is
-    large its intervals cover a little less than they say.
+    *With a graph* the effect is identified by adjustment (:mod:`jaxcd.graphs.adjustment`), and read
+    off the table of an adjustment set: the optimal set where the noise on its table is small beside
+    sampling and the release measured it; otherwise the valid set with the fewest cells.  That is a
+    rule on public facts.  Where a DAG or a CPDAG tells one effect, and a noisy release measured the
+    tables of all families (a column with its parents) that stand between, it is computed from these
+    instead (:mod:`jaxcd.effects.families`), unless the error of the other estimate is smaller to
+    first order; where the release holds interactions, other tables correct them by what the DAG
+    says (:mod:`jaxcd.effects.agreeing`).  That is narrower, and takes the whole DAG for right,
+    which ``jaxcd.falsify`` tests; ``whole_graph=False`` takes only the adjustment set for right.
+    Without noise the estimate is the adjustment formula.  Interval: :mod:`jaxcd.effects.likelihood`
+    (tables), :mod:`jaxcd.releases.moments.regressions`.  ``whole_graph=True`` reads all cells of a
+    noisy histogram at once, with a DAG of at most 100 parameters
+    (:mod:`jaxcd.effects.whole_graph`): a second an effect, and narrower where levels are rare.
+    Where noise is large its intervals cover a little less than they say.
 
     With a CPDAG that leaves the effect open there is one possible effect for each set of parents
     that the treatment may have; low and high are the ends of all their intervals together.  With a
@@ -100,9 +104,9 @@ def effect(
         outcome_level: the level whose probability is looked at.
         level: of the interval, between 0 and 1.
         missing: as for :func:`jaxcd.search`.
-        whole_graph: whether a noisy histogram is read with all independences of a given DAG or
-            CPDAG (see above); False takes the table of the adjustment set by itself, as other
-            releases and several graphs do in any case.
+        whole_graph: how much of a given DAG or CPDAG is taken for right (see above): None for the
+            families' tables, False for the adjustment set's by itself, as with several graphs or
+            possible effects in any case, True for all cells of a noisy histogram at once.
         knowledge: with ``graph=None``: what is known before.
         n_draws: with ``graph=None``: how often the search is repeated, from 0.
         seed: of these draws, from 0; public.
@@ -153,8 +157,11 @@ def effect(
             f"{len(graphs)} searches"
         ]
     )
-    by_graph = whole_graph and graph is not None and len(graphs) == 1
-    return _combined(estimator, graphs, level=level, by_graph=by_graph, notes=notes, cost=read.cost)
+    if graph is None or len(graphs) > 1:
+        whole_graph = False
+    return _combined(
+        estimator, graphs, level=level, whole_graph=whole_graph, notes=notes, cost=read.cost
+    )
 
 
 def drawn_graphs(
@@ -228,7 +235,7 @@ def _combined(
     graphs: tuple[MixedGraph, ...],
     *,
     level: float,
-    by_graph: bool,
+    whole_graph: bool | None,
     notes: list[str],
     cost: Any,
 ) -> Effect:
@@ -240,7 +247,8 @@ def _combined(
         identified = identified and len(options) == 1
         unknown = unknown or options[-1].is_open
         told = [option for option in options if not option.is_open]
-        allowed = dict(_estimated(estimator, option, level, by_graph) for option in told)
+        by_graph = whole_graph if len(options) == 1 else False
+        allowed = dict(estimated(estimator, option, level, by_graph) for option in told)
         found.update(allowed)
         for key in allowed:
             shares[key] += times
@@ -276,15 +284,23 @@ def _combined(
     )
 
 
-def _estimated(
-    estimator: Estimator, option: Possibility, level: float, by_graph: bool
+def estimated(
+    estimator: Estimator, option: Possibility, level: float, whole_graph: bool | None
 ) -> tuple[Any, PossibleEffect]:
+    """One possible effect, and what tells it from others."""
     if option.is_zero:
         return "zero", PossibleEffect(0.0, 0.0, 0.0, None)
     given = estimator.chosen(option)
-    if given is None:
+    interval = None if given is None else estimator.interval(given, level)
+    if whole_graph is not False and option.dag is not None:
+        by_dag = estimator.by_graph(option.dag, level) if whole_graph else None
+        if by_dag is None:
+            by_dag = estimator.by_families(option.dag, level)
+            if by_dag and interval and interval.standard_error < by_dag.standard_error:
+                by_dag = None
+        interval = by_dag or interval
+    if interval is None:
         span = estimator.span
         return "not measured", PossibleEffect(math.nan, -span, span, None)
-    whole = estimator.by_graph(option.dag, level) if by_graph and option.dag is not None else None
-    interval = estimator.interval(given, level) if whole is None else whole
+    given = option.sets[0] if given is None else given
     return frozenset(given), PossibleEffect(interval.estimate, interval.low, interval.high, given)

@@ -12,8 +12,11 @@ from typing import Any, final
 import numpy as np
 from scipy import special
 
+from jaxcd.effects.agreeing import AgreeingTables
+from jaxcd.effects.contracting import MOST_CELLS
+from jaxcd.effects.families import FamilyFormula, families_of
 from jaxcd.effects.identification import Possibility
-from jaxcd.effects.likelihood import Contrast, Interval, profile_interval
+from jaxcd.effects.likelihood import Contrast, Interval, profile_interval, profile_of_tables
 from jaxcd.effects.whole_graph import MOST_PARAMETERS, WholeGraph, n_parameters
 from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph
@@ -56,6 +59,10 @@ class Estimator(abc.ABC):
 
     def by_graph(self, graph: MixedGraph, level: float) -> Interval | None:
         """The effect by the likelihood of a whole DAG; None where the release has no such."""
+        return None
+
+    def by_families(self, graph: MixedGraph, level: float) -> Interval | None:
+        """The effect by the tables of a DAG's families; None where the release lacks one."""
         return None
 
     def bounds(self, level: float) -> Interval:
@@ -157,6 +164,39 @@ class TableEstimator(Estimator):
         low, high = max(ends[0].low, -self.span), min(ends[1].high, self.span)
         return Interval(math.nan, low, high, math.nan)
 
+    def by_families(self, graph: MixedGraph, level: float) -> Interval | None:
+        families = families_of(graph, self.treatment, self.outcome)
+        if self.span == 0 or not all(self._source.is_measured(names) for names in families):
+            return None
+        if not any(self._source.table(names).variance for names in families):
+            return None  # the formula is that of the adjustment set
+        source = self._agreeing(graph) or self._source
+        tables = [source.table(names) for names in families]
+        formula = FamilyFormula(
+            tuple(tuple(graph.index(name) for name in names) for names in families),
+            tuple(table.counts.shape for table in tables),
+            graph.index(self.treatment),
+            graph.index(self.outcome),
+            self.contrast,
+        )
+        if formula.contraction.largest > MOST_CELLS:
+            return None
+        return profile_of_tables(
+            [table.counts for table in tables],
+            formula,
+            variances=[table.variance for table in tables],
+            n_samples=[table.n_samples for table in tables],
+            axes=[0] * len(tables),
+            noise=lambda weights: source.noise(list(zip(families, weights, strict=True))),
+            level=level,
+        )
+
+    def _agreeing(self, graph: MixedGraph) -> AgreeingTables | None:
+        release = self._source.interactions
+        if release is None or set(graph.names) != set(release.names):
+            return None
+        return _agreed(release, graph.reordered(release.names))
+
     def by_graph(self, graph: MixedGraph, level: float) -> Interval | None:
         joint = self._source.joint
         if joint is None or self.span == 0 or set(graph.names) != set(joint.names):
@@ -172,6 +212,14 @@ class TableEstimator(Estimator):
 @lru_cache(maxsize=4)
 def _prepared(joint: Any, graph: MixedGraph) -> WholeGraph:
     return WholeGraph(joint.values, scale=joint.scale, n_samples=joint.n_samples, graph=graph)
+
+
+@lru_cache(maxsize=4)
+def _agreed(release: Any, graph: MixedGraph) -> AgreeingTables | None:
+    arcs = graph.directed
+    families = (tuple(sorted((v, *np.flatnonzero(arcs[:, v])))) for v in range(graph.n_nodes))
+    measured = all(release.is_built(columns) for columns in families)
+    return AgreeingTables(release, graph) if measured else None
 
 
 @final

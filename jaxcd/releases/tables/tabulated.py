@@ -6,16 +6,17 @@ cells it is independent where whole cells were released.  Where interactions wer
 
     sum over U of v_U |R_U(mean of w over the other columns)|^2,
 
-with v_U the variance of the noise on the interaction of U.
+with v_U the variance of the noise on the interaction of U.  Of several tables the weights of an
+interaction, or of a cell that was released, add up before they are squared.
 """
 
 from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -54,6 +55,8 @@ class Tabulated(abc.ABC):
             a table is of the rows in which none of its columns is missing.
     """
 
+    is_independent: ClassVar[bool] = False
+
     def __init__(self, release: Any) -> None:
         self._release = release
         self._place = {name: j for j, name in enumerate(release.names)}
@@ -78,25 +81,35 @@ class Tabulated(abc.ABC):
         is_whole = not any(left_out[column] for column in columns)
         counts = whole[kept]
         n_samples = float(self._release.n_samples) if is_whole else max(float(counts.sum()), 1.0)
-        own = self._noise(columns)
-
-        def noise(weights: np.ndarray) -> float:
-            padded = np.zeros(whole.shape)
-            shape = [counts.shape[axis] for axis in axes]
-            padded[kept] = np.moveaxis(weights.reshape(shape), range(len(axes)), axes)
-            assert own is not None
-            return own(padded)
-
         return NoisyTable(
             np.moveaxis(counts, axes, range(len(axes))),
             self._variance(columns),
             n_samples,
-            None if own is None else noise,
+            None if self.is_independent else lambda weights: self.noise([(names, weights)]),
         )
+
+    def noise(self, sums: Sequence[tuple[tuple[str, ...], np.ndarray]]) -> float:
+        """The variance of the noise on a sum of cells of several tables, each named by its columns
+        and with the weights of its cells.
+        """
+        parts = []
+        for names, weights in sums:
+            wanted = [self._place[name] for name in names]
+            columns = tuple(sorted(wanted))
+            padded = np.zeros([self._release.cardinalities[column] for column in columns])
+            kept = tuple(slice(0, weights.shape[wanted.index(column)]) for column in columns)
+            padded[kept] = np.transpose(weights, [wanted.index(column) for column in columns])
+            parts.append((columns, padded))
+        return self._noise(parts)
 
     @property
     def joint(self) -> Any:
         """The release, where it holds all cells of the joint table with independent noise; None."""
+        return None
+
+    @property
+    def interactions(self) -> Any:
+        """The release, where it holds interactions with noise and leaves no cells out; None."""
         return None
 
     @abc.abstractmethod
@@ -109,12 +122,14 @@ class Tabulated(abc.ABC):
     def _variance(self, columns: Columns) -> float: ...
 
     @abc.abstractmethod
-    def _noise(self, columns: Columns) -> Callable[[np.ndarray], float] | None: ...
+    def _noise(self, sums: Sequence[tuple[Columns, np.ndarray]]) -> float: ...
 
 
 @final
 class CellTables(Tabulated):
     """Those of a released histogram: sums of its cells."""
+
+    is_independent = True
 
     @property
     def joint(self) -> Any:
@@ -138,13 +153,23 @@ class CellTables(Tabulated):
         summed = math.prod(self._release.cardinalities[j] for j in self._others(columns))
         return float(self._release.variance * summed)
 
-    def _noise(self, columns: Columns) -> None:
-        return None
+    def _noise(self, sums: Sequence[tuple[Columns, np.ndarray]]) -> float:
+        total = np.zeros(self._release.cardinalities)
+        for columns, weights in sums:
+            total += np.expand_dims(weights, self._others(columns))
+        return float(self._release.variance * (total**2).sum())
 
 
 @final
 class InteractionTables(Tabulated):
     """Those of released interactions, of the columns that were measured with all their subsets."""
+
+    @property
+    def interactions(self) -> Any:
+        """The release, where it has noise and counts no missing cells."""
+        release = self._release
+        noisy = all(variance > 0 for variance in release.variances.values())
+        return release if noisy and not any(release.leaves_out) else None
 
     def _is_measured(self, columns: Columns) -> bool:
         return bool(self._release.is_built(columns))
@@ -158,15 +183,12 @@ class InteractionTables(Tabulated):
     def _variance(self, columns: Columns) -> float:
         return cell_variance(columns, self._release.cardinalities, self._release.variances)
 
-    def _noise(self, columns: Columns) -> Callable[[np.ndarray], float]:
-        variances: Mapping[Columns, float] = self._release.variances
-
-        def noise(weights: np.ndarray) -> float:
-            total = 0.0
+    def _noise(self, sums: Sequence[tuple[Columns, np.ndarray]]) -> float:
+        parts: dict[Columns, np.ndarray] = {}
+        for columns, weights in sums:
             for subset in subsets(columns):
                 others = tuple(axis for axis, column in enumerate(columns) if column not in subset)
                 part = interaction(weights.mean(axis=others))
-                total += variances[subset] * float((part**2).sum())
-            return total
-
-        return noise
+                parts[subset] = parts[subset] + part if subset in parts else part
+        variances: Mapping[Columns, float] = self._release.variances
+        return sum(variances[subset] * float((part**2).sum()) for subset, part in parts.items())
