@@ -154,6 +154,7 @@ def test_the_rule_reads_public_facts_only():
     rule = LogLinear().n_selected
     assert rule(few, 1_000, budget=Budget(1.0, 1e-6)) == 0  # 91 pairs
     assert rule(many, 1_000, budget=Budget(1.0, 1e-6)) == 30
+    assert rule(levelled(*(2,) * 101), 1_000, budget=Budget(1.0, 1e-6)) == 0  # 5,050 pairs
     assert rule(many, 10_000_000, budget=Budget(1.0, 1e-6)) == 0  # noise hides little
     assert rule(many, 1_000, budget=Budget(1.0)) == 0  # Laplace noise
     assert LogLinear(selected=0).n_selected(many, 1_000, budget=Budget(1.0, 1e-6)) == 0

@@ -77,11 +77,11 @@ _LEAST_CELLS = 64  # of a table that is always small enough to be asked for
 # Child with 1,000 to 100,000 rows.  What the model gets wrong grows with n, as every likelihood
 # ratio does; with few rows the pairs that were chosen are the clearest ones anyway.
 _LEAST_PRICE, _MOST_PRICE = 1.0, 4.0
-# Pairs are chosen where there are more of them than this, and noise on all would hide such a share
-# of the rows.  So many are chosen for each column, in so many rounds; the prices are those of the
-# single columns, the choices, the chosen pairs, and the tables of the model.  Set by hand on Alarm
-# and Child with 10,000 rows.
-_FEW_PAIRS, _HIDDEN = 100, 0.03
+# Pairs are chosen where there are more and fewer of them than these (a choice draws a number for
+# every one), and noise on all would hide such a share of the rows.  So many are chosen for each
+# column, in so many rounds; the prices are those of the single columns, the choices, the chosen
+# pairs, and the tables of the model.  Set by hand on Alarm and Child with 10,000 rows.
+_FEW_PAIRS, _MANY_PAIRS, _HIDDEN = 100, 5_000, 0.03
 _PAIRS_A_COLUMN, _ROUNDS = 1.5, 8
 _CHOSEN_SHARES = (0.05, 0.25, 0.45, 0.25)
 
@@ -111,8 +111,8 @@ class LogLinear(InteractionsKind):
             it whatever was measured.  Search such a release with the same knowledge.
         selected: with delta > 0 so many pairs are chosen by the exponential mechanism and measured;
             0: all pairs are measured.  None: 3/2 for each column where there are more than 100
-            pairs and the noise of measuring all of them hides 3 % of the rows, else 0.  Several
-            sites, and a purchase with delta = 0, always measure all pairs.
+            pairs, at most 5,000, and the noise of measuring all of them hides 3 % of the rows, else
+            0.  Several sites, and a purchase with delta = 0, always measure all pairs.
 
     Raises:
         OptionError: a constant is out of its range.
@@ -196,8 +196,8 @@ class LogLinear(InteractionsKind):
         n_pairs = d * (d - 1) // 2 - len(known.absent) - len(known.kept)
         wanted = self.selected
         if wanted is None:
-            few = n_pairs <= _FEW_PAIRS or not budget.delta > 0
-            if few or super().plan(domain, n_samples, budget=budget).smallest_share < _HIDDEN:
+            fits = _FEW_PAIRS < n_pairs <= _MANY_PAIRS and budget.delta > 0
+            if not fits or super().plan(domain, n_samples, budget=budget).smallest_share < _HIDDEN:
                 return 0
             wanted = math.ceil(_PAIRS_A_COLUMN * d)
         return wanted if budget.delta > 0 and wanted < n_pairs else 0
