@@ -488,7 +488,7 @@ def kernel_tests() -> None:
 @slow_check
 def tests_of_residual_products() -> None:
     data = some_numbers(3_001)
-    cases = [("x", "y", "z"), ("x", "label", "z"), ("label", "two"), ("x", "two", "label")]
+    cases = [("x", "label", "z"), ("label", "two")]
     for test in (jaxcd.GCM(rank=40), jaxcd.GCM(weighted=True, rank=40), jaxcd.KCI(rank=40)):
         same_answers(data, test, cases)
 
