@@ -91,7 +91,9 @@ _CHOSEN_SHARES = (0.05, 0.25, 0.45, 0.25)
 class LogLinear(InteractionsKind):
     """Noisy tables of pairs of columns, bought in rounds, and a log-linear model of them.
 
-    For discrete data where noise is large beside the counts: few rows, or a small epsilon.
+    For discrete data where noise is large beside the counts: few rows, or a small epsilon.  Known
+    fault: where levels are rare, independent columns are often joined, because what noise on single
+    columns adds to a pair is not counted when the first pairs are taken; merge rare levels before.
 
     Args:
         shares: positive weights of the two rounds in rho, or with delta = 0 in epsilon; where all
