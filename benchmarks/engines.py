@@ -31,7 +31,6 @@ import itertools
 import json
 import math
 import resource
-import subprocess
 import sys
 import tempfile
 import time
@@ -45,6 +44,7 @@ import numpy as np
 
 import jaxcd
 from benchmarks import experiment as ex
+from benchmarks.processes import alone
 from jaxcd.data.covers import covers
 
 BUDGET = jaxcd.Budget(1.0, 1e-6)
@@ -139,12 +139,7 @@ def measure(way: str, n: int, folder: Path) -> dict[str, Any]:
         for other in folder.iterdir():  # one file at a time: the largest is of gigabytes
             other.unlink()
         write(path, n, domain)
-    command = [sys.executable, "-W", "ignore", "-m", "benchmarks.engines", "--one"]
-    found = subprocess.run(
-        [*command, way, str(path), str(n)], check=True, capture_output=True, text=True
-    )
-    row: dict[str, Any] = json.loads(found.stdout.splitlines()[-1])
-    return row
+    return alone("benchmarks.engines", way, path, n)
 
 
 def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:

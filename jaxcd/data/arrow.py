@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ from numpy.typing import NDArray
 from jaxcd.data.columns import RawColumn
 
 __all__ = ["raw_column", "raw_columns"]
+
+_FIRST = 10_000  # rows
 
 
 def raw_columns(table: Any, *, untyped: bool = False) -> tuple[RawColumn, ...]:
@@ -38,9 +41,14 @@ def raw_column(name: str, cells: Any, *, untyped: bool = False) -> RawColumn:
 
     chunked = pa.chunked_array([cells]) if isinstance(cells, pa.Array) else cells
     kind = chunked.type
+    if kind in (pa.float32(), pa.float64()):
+        return RawColumn(name, numbers=_floats(chunked), untyped=untyped)
+    is_whole = pa.types.is_integer(kind)
+    if is_whole and not chunked.null_count:
+        return RawColumn(name, numbers=_joined([_held(chunk) for chunk in chunked.chunks], kind))
     is_coded = pa.types.is_dictionary(kind)
     of_text = kind.value_type if is_coded else kind
-    if not (pa.types.is_string(of_text) or pa.types.is_large_string(of_text)) or (
+    if not (is_whole or pa.types.is_string(of_text) or pa.types.is_large_string(of_text)) or (
         is_coded and kind.ordered
     ):
         return raw_columns_of_series(name, chunked)
@@ -49,29 +57,65 @@ def raw_column(name: str, cells: Any, *, untyped: bool = False) -> RawColumn:
     parts: list[NDArray] = []
     for chunk in coded.chunks:
         uniques = tuple(chunk.dictionary.to_pylist())
-        indices = chunk.indices
-        if indices.null_count:
-            indices = (
-                indices.fill_null(-1)
-                if pa.types.is_signed_integer(indices.type)
-                else (indices.cast(pa.int64()).fill_null(-1))
-            )
-        parts.append(indices.to_numpy(zero_copy_only=False).astype(np.int32, copy=False))
-    inverse = np.concatenate(parts) if parts else np.empty(0, np.int32)
-    return RawColumn(name, **_tidy(uniques, inverse), untyped=untyped)
+        places = _held(chunk.indices)
+        if chunk.indices.null_count:
+            places = np.where(_is_known(chunk.indices), places.astype(np.int64), -1)
+        parts.append(places.astype(np.int32, copy=False))
+    return RawColumn(name, **_tidy(uniques, _joined(parts, pa.int32())), untyped=untyped)
+
+
+def _floats(chunked: Any) -> NDArray[np.float64]:
+    """The numbers; NaN for a null."""
+    return _joined(
+        [
+            np.where(_is_known(chunk), _held(chunk), np.nan) if chunk.null_count else _held(chunk)
+            for chunk in chunked.chunks
+        ],
+        chunked.type,
+    ).astype(np.float64, copy=False)
+
+
+def _held(cells: Any) -> NDArray:
+    """The numbers of an array as they lie in memory, of any value where they are null; arrow's own
+    ``to_numpy`` imports pandas.
+    """
+    dtype = np.dtype(cells.type.to_pandas_dtype())
+    if not len(cells):
+        return np.empty(0, dtype)
+    return np.frombuffer(cells.buffers()[1], dtype, len(cells), cells.offset * dtype.itemsize)
+
+
+def _is_known(cells: Any) -> NDArray[np.bool_]:
+    """Which cells are not null, of an array that has nulls."""
+    bits = np.frombuffer(cells.buffers()[0], np.uint8)
+    end = cells.offset + len(cells)
+    known = np.unpackbits(bits, count=end, bitorder="little")[cells.offset :]
+    return known.view(np.bool_)
+
+
+def _joined(parts: Sequence[NDArray], kind: Any) -> NDArray:
+    return np.concatenate(parts) if parts else np.empty(0, kind.to_pandas_dtype())
 
 
 def _tidy(uniques: tuple[object, ...], inverse: NDArray) -> dict[str, Any]:
     """Each distinct cell once, only those that occur, nulls among them."""
-    if (inverse < 0).any():
+    if inverse.min(initial=0) < 0:
         inverse = np.where(inverse < 0, len(uniques), inverse)
         uniques = (*uniques, None)
+    if len(set(uniques)) == len(uniques) and _all_occur(len(uniques), inverse):
+        return {"uniques": uniques, "inverse": inverse}
     present = np.bincount(inverse, minlength=len(uniques)) > 0
     places: dict[object, int] = {}
     table = np.zeros(len(uniques), dtype=np.int32)
     for i, cell in enumerate(uniques):
         if present[i]:
             table[i] = places.setdefault(cell, len(places))
-    if len(places) == len(uniques):
-        return {"uniques": uniques, "inverse": inverse}
-    return {"uniques": tuple(places), "inverse": table[inverse]}
+    return {"uniques": tuple(places), "inverse": table.take(inverse)}
+
+
+def _all_occur(n_uniques: int, inverse: NDArray) -> bool:
+    """Whether every distinct cell occurs; mostly the first rows show it."""
+    return any(
+        bool((np.bincount(rows, minlength=n_uniques) > 0).all())
+        for rows in (inverse[:_FIRST], inverse)
+    )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxcd.data.columns import all_within
 from jaxcd.data.domain import Domain, Numeric
 from jaxcd.errors import DataError
 
@@ -96,8 +97,8 @@ def check_numbers(name: str, values: NDArray, column: Numeric) -> None:
     """Raises DataError, naming the row, for a number that is not finite and inside the bounds."""
     lower = -np.inf if column.lower is None else column.lower
     upper = np.inf if column.upper is None else column.upper
-    right = np.isfinite(values) & (values >= lower) & (values <= upper)
-    if not right.all():
+    if not all_within(values, lower, upper):
+        right = np.isfinite(values) & (values >= lower) & (values <= upper)
         row = int((~right).argmax())
         raise DataError(
             f"column {name!r}, row {row + 1}: the value {float(values[row])!r} is not finite and "

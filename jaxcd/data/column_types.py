@@ -188,6 +188,11 @@ class _MayBeMissing:
         return None
 
     @property
+    def takes_numbers(self) -> bool:
+        """Whether a text is read as the number that it spells, and nothing else is asked of it."""
+        return self.bounds is not None and not self.missing
+
+    @property
     def missing_code(self) -> int | None:
         """The code of a missing cell, behind those of the levels; None where none is declared."""
         return None if self.missing is None else len(self.levels)
@@ -435,6 +440,11 @@ class Numeric:
     def is_bounded(self) -> bool:
         """Whether bounds are declared."""
         return self.lower is not None
+
+    @property
+    def takes_numbers(self) -> bool:
+        """Whether a text is read as the number that it spells, and nothing else is asked of it."""
+        return not self.missing
 
     @property
     def bounds(self) -> tuple[float, float] | None:

@@ -169,7 +169,12 @@ def fitted(raw: RawColumn, column: Column, *, clip: bool = False) -> Fitted:
     codes[misfits] = column.catch_all
     if column.missing_code is not None:
         codes[missing] = column.missing_code
-    return Fitted(codes[inverse], misfits[inverse])
+    return Fitted(codes.take(inverse), _where(misfits, inverse))
+
+
+def _where(marked: NDArray[np.bool_], inverse: NDArray) -> NDArray[np.bool_]:
+    """Which cells are one of the marked distinct ones; mostly none is."""
+    return marked.take(inverse) if marked.any() else np.zeros(inverse.shape, dtype=np.bool_)
 
 
 def _missing_among(uniques: Sequence[object], column: Column) -> NDArray[np.bool_]:
@@ -215,7 +220,7 @@ def misfit_words(cell: object, column: Column | None = None) -> str:
             f"the value {_shown(cell)} is not a declared level; add it to the levels in the "
             "domain or correct the cell"
         )
-    number = _float(cell)
+    number = number_in(cell)
     if not math.isfinite(number):
         what = "not a number, but the column is numeric" if math.isnan(number) else "infinite"
         return (
@@ -236,19 +241,22 @@ def _read_numbers(
     are missing by the column's declaration.
     """
     if raw.numbers is not None and not column.missing:
-        values = raw.numbers.astype(np.float64)
+        values = raw.numbers.astype(np.float64, copy=False)
         none = np.zeros(values.shape, dtype=np.bool_)
         return values, none if column.missing is None else np.isnan(values)
     uniques, inverse = raw.factorised()
     missing = _missing_among(uniques, column)
-    values = np.array([_float(cell) for cell in uniques], dtype=np.float64)
+    values = np.array([number_in(cell) for cell in uniques], dtype=np.float64)
     values[missing] = np.nan
-    return values[inverse], missing[inverse]
+    return values.take(inverse), _where(missing, inverse)
 
 
 def _fitted_numbers(raw: RawColumn, column: Numeric, clip: bool) -> Fitted:
     values, missing = _read_numbers(raw, column)
     kept = None if column.missing is None else missing
+    low, high = column.bounds or (-np.inf, np.inf)
+    if all_within(values, low, high):  # mostly they are
+        return Fitted(values, np.zeros(values.shape, dtype=np.bool_), kept)
     misfits = ~np.isfinite(values) & ~missing
     if column.missing is not None:
         # Text in a column of numbers says as little as an empty cell.
@@ -274,7 +282,14 @@ def _fitted_bins(raw: RawColumn, column: Binned, clip: bool) -> Fitted:
     return Fitted(bins, misfits)
 
 
-def _float(cell: object) -> float:
+def all_within(values: NDArray[np.float64], low: float, high: float) -> bool:
+    """Whether all values are finite and within bounds; True of none."""
+    least, most = values.min(initial=np.inf), values.max(initial=-np.inf)
+    finite = np.isfinite(least) and np.isfinite(most)
+    return not values.size or bool(finite and low <= least and most <= high)
+
+
+def number_in(cell: object) -> float:
     """The number a cell holds or spells, infinities included; NaN when there is none."""
     if isinstance(cell, str):
         try:
@@ -333,8 +348,8 @@ def _infer_column(raw: RawColumn) -> Column:
 
 def _spells_number(cell: object) -> bool:
     if isinstance(cell, str):
-        return not math.isnan(_float(cell))
-    return not isinstance(cell, (bool, np.bool_)) and not math.isnan(_float(cell))
+        return not math.isnan(number_in(cell))
+    return not isinstance(cell, (bool, np.bool_)) and not math.isnan(number_in(cell))
 
 
 def _sorted_levels(levels: Iterable[Level]) -> list[Level]:
@@ -343,6 +358,7 @@ def _sorted_levels(levels: Iterable[Level]) -> list[Level]:
 
 # Up to here every whole number is a float of its own, so that a level is what stands in the cell.
 _LARGEST_LEVEL = 2.0**53
+_FIRST = 1_000  # rows, which mostly show that there are too many numbers
 
 
 def _infer_numbers(raw: RawColumn, missing: bool) -> Column:
@@ -354,7 +370,8 @@ def _infer_numbers(raw: RawColumn, missing: bool) -> Column:
             f'column {raw.name!r} holds missing values only; drop it, or declare "ignore": true'
         )
     if (
-        np.array_equal(values, np.floor(values))
+        np.unique(values[:_FIRST]).size <= MAX_INFERRED_LEVELS
+        and np.array_equal(values, np.floor(values))
         and np.abs(values).max(initial=0.0) <= _LARGEST_LEVEL
     ):
         levels = np.unique(values)

@@ -23,7 +23,7 @@ import io
 import re
 import zlib
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import count, islice
 from pathlib import Path
 from typing import IO, Any
@@ -85,12 +85,19 @@ def read_csv(
     """
     if isinstance(domain, (str, Path)):
         domain = Domain.read(domain)
-    raws = list(read_columns(path, strict=reads_strictly(domain, strict))[0])
+    numbers = None
+    if isinstance(domain, Domain):
+        numbers = [name for name, column in domain.columns.items() if column.takes_numbers]
+    raws = list(read_columns(path, strict=reads_strictly(domain, strict), numbers=numbers)[0])
     return from_raw_columns(raws, domain=domain, strict=strict, clip=clip)
 
 
 def read_columns(
-    path: str | Path, *, strict: bool, only: Sequence[str] | None = None
+    path: str | Path,
+    *,
+    strict: bool,
+    only: Sequence[str] | None = None,
+    numbers: Collection[str] | None = (),
 ) -> tuple[tuple[RawColumn, ...], tuple[str, ...]]:
     """The columns of a data file, and what total reading had to repair in the file's layout
     (sensitive: it names rows).
@@ -98,6 +105,8 @@ def read_columns(
     Args:
         only: the names of the wanted columns, in the order wanted; DataError where the file has
             none of a name, or several.
+        numbers: the columns of a csv file that may be given as numbers, where each cell is one or
+            is missing; None: those that have too many for levels.
     """
     path = Path(path)
     name = path.name.lower()
@@ -107,7 +116,7 @@ def read_columns(
         raise DataError(f"file {str(path)!r} does not exist; check the path")
     if name.endswith((".parquet", ".pq")):
         return _read_parquet(path, only), ()
-    if name.endswith(".csv") and (columns := well_formed_columns(path, only)) is not None:
+    if (columns := well_formed_columns(path, only, numbers)) is not None:
         return columns, ()
     layout = _Layout(strict, only)
     return _read_csv_columns(path, layout), tuple(layout.repairs)

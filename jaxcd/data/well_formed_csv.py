@@ -1,121 +1,168 @@
 """Csv files that are written as they should be, read by pyarrow.
 
 A file is read here only where that gives, cell for cell, what the careful reader
-(:mod:`jaxcd.data.readers`) gives: quotes stand around whole cells, records are lines of one length,
-and the bytes are UTF-8.  That is looked at first, in one pass over the bytes; for every other file
-the careful reader reads, repairs, and words the error.
+(:mod:`jaxcd.data.readers`) gives: where it is laid out properly (:mod:`jaxcd.data.csv_layout`) and
+its records are of one length.  For every other file the careful reader reads, repairs, and words
+the error.
+
+A column may be read as numbers where every cell spells a finite one in plain decimals, or means a
+missing value: pyarrow and Python both give the nearest float.  Where one cell does not, all columns
+are read as text.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+import gzip
+import math
+import zlib
+from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jaxcd.data.arrow import raw_columns
-from jaxcd.data.columns import RawColumn
+from jaxcd.data.column_types import MAX_INFERRED_LEVELS
+from jaxcd.data.columns import MISSING_TEXTS, RawColumn, number_in
+from jaxcd.data.csv_layout import layout_of
 
 __all__ = ["well_formed_columns"]
 
 _LEAST_BYTES = 1 << 16  # smaller files are read carefully at once
-_PIECE = 1 << 23
-_COMMA, _QUOTE, _LINE, _RETURN = b',"\n\r'
-_LONGEST = 100_000  # bytes of a line; the careful reader refuses cells of 131,072
+_BLOCK = 1 << 22
+_LOOK = 1 << 17
+_FEW = MAX_INFERRED_LEVELS
+_LONGEST = 100_000  # bytes of a header
 
 
-def well_formed_columns(path: Path, only: Sequence[str] | None) -> tuple[RawColumn, ...] | None:
+def well_formed_columns(
+    path: Path, only: Sequence[str] | None, numbers: Collection[str] | None
+) -> tuple[RawColumn, ...] | None:
     """The columns of a well-formed csv file; None for a file that the careful reader must read.
 
     Args:
-        path: an uncompressed file that exists.
+        path: a file that exists, packed where its name ends in .gz.
         only: the names of the wanted columns, in the order wanted; None for all.
+        numbers: the columns that may be given as numbers; None: those that begin with more distinct
+            numbers than an inferred column has levels.
     """
     import pyarrow as pa
-    import pyarrow.csv
 
     try:
         if path.stat().st_size < _LEAST_BYTES:
             return None
-        raw = np.memmap(path, dtype=np.uint8, mode="r")
-        header = _header(raw)
-        if header is None or not _is_proper(raw):
+        with _opened(path) as file:
+            names = _header(file)
+        if names is None:
             return None
-        del raw
-        wanted = header if only is None else list(only)
-        if len(set(header)) < len(header) or len(header) < 2 or not set(wanted) <= set(header):
+        with _opened(path) as file:
+            layout = layout_of(file)
+        wanted = names if only is None else list(only)
+        if not layout.is_proper or not set(wanted) <= set(names):
             return None
-        if not all(header):
-            return None
-        text = pa.dictionary(pa.int32(), pa.string())
-        read = pyarrow.csv.read_csv(
-            path,
-            read_options=pyarrow.csv.ReadOptions(
-                column_names=header, skip_rows=1, block_size=_PIECE >> 1
-            ),
-            parse_options=pyarrow.csv.ParseOptions(newlines_in_values=False),
-            convert_options=pyarrow.csv.ConvertOptions(
-                column_types=dict.fromkeys(header, text),
-                include_columns=list(wanted),
-                null_values=[],
-                strings_can_be_null=False,
-            ),
-        )
-    except (pa.ArrowException, OSError, ValueError):
+        file_of = _File(path, names, wanted, layout.has_breaks)
+        if numbers is None:
+            numbers = file_of.number_columns()
+        found = None
+        if not set(numbers).isdisjoint(wanted):
+            found = file_of.read(numbers)
+        return file_of.read(()) if found is None else found
+    except (pa.ArrowException, OSError, EOFError, ValueError, zlib.error):
         return None
-    tables = [read]
-    del read
-    return raw_columns(tables.pop(), untyped=True)
 
 
-def _header(raw: NDArray[np.uint8]) -> list[str] | None:
-    """The names in the first line."""
-    start = raw[:_LONGEST].tobytes()
-    line, end, _ = start.partition(b"\n")
-    if not end:
+def _opened(path: Path) -> IO[bytes]:
+    packed: Any = gzip.open(path, "rb") if path.name.lower().endswith(".gz") else path.open("rb")
+    return packed
+
+
+def _header(file: IO[bytes]) -> list[str] | None:
+    """The names in the first line, at least two, each once."""
+    line, end, _ = file.read(_LONGEST).partition(b"\n")
+    line = line.removesuffix(b"\r")
+    if b"\r" in line:
         return None
     try:
-        text = line.removesuffix(b"\r").decode("utf-8-sig")
-        (names,) = csv.reader([text], strict=True)
+        (names,) = csv.reader([line.decode("utf-8-sig")], strict=True)
     except (UnicodeDecodeError, ValueError, csv.Error):
         return None
-    return names
+    is_proper = end and all(names) and len(names) >= 2 and len(set(names)) == len(names)
+    return names if is_proper else None
 
 
-def _is_proper(raw: NDArray[np.uint8]) -> bool:
-    """Whether quotes stand around whole cells, no line is blank or very long, and no cell holds a
-    line break.
-    """
-    is_open, last_line, size = False, -1, len(raw)
-    for start in range(0, size, _PIECE):
-        piece = np.asarray(raw[start : start + _PIECE + 1])  # and the byte behind it
-        after = piece[1:] if len(piece) > _PIECE else np.append(piece[1:], np.uint8(_LINE))
-        piece = piece[:_PIECE]
-        before = np.append(raw[start - 1] if start else np.uint8(_LINE), piece[:-1])
-        if (piece == 0).any() or ((piece == _RETURN) & (after != _LINE)).any():
-            return False
-        quotes = np.flatnonzero(piece == _QUOTE)
-        opens = (np.arange(len(quotes)) % 2 == 0) != is_open
-        if not _among(before[quotes[opens]], (_COMMA, _LINE, _QUOTE)):
-            return False
-        if not _among(after[quotes[~opens]], (_COMMA, _LINE, _RETURN, _QUOTE)):
-            return False
-        lines = np.flatnonzero(piece == _LINE)
-        inside = (np.searchsorted(quotes, lines) % 2 == 1) != is_open
-        if inside.any():
-            return False
-        is_open = is_open != bool(len(quotes) % 2)
-        lengths = np.diff(np.concatenate([[last_line], lines + start]))
-        # a blank line has its line feed only, and perhaps a carriage return before it
-        blank = (lengths == 1) | ((lengths == 2) & (before[lines] == _RETURN))
-        if blank.any() or (lengths > _LONGEST).any():
-            return False
-        if len(lines):
-            last_line = start + int(lines[-1])
-    return not is_open and size - last_line <= _LONGEST
+class _File:
+    """A proper csv file, and how pyarrow is to read it."""
 
+    def __init__(self, path: Path, names: list[str], wanted: list[str], has_breaks: bool) -> None:
+        self._path, self._names, self._wanted = path, names, wanted
+        self._has_breaks = has_breaks
 
-def _among(found: NDArray[np.uint8], allowed: Sequence[int]) -> bool:
-    return bool(np.isin(found, allowed).all())
+    def _options(self, numbers: Collection[str], block: int) -> dict[str, Any]:
+        import pyarrow as pa
+        import pyarrow.csv
+
+        text = pa.dictionary(pa.int32(), pa.string())
+        types = {name: pa.float64() if name in numbers else text for name in self._wanted}
+        return {
+            "read_options": pyarrow.csv.ReadOptions(
+                column_names=self._names, skip_rows=1, block_size=block
+            ),
+            "parse_options": pyarrow.csv.ParseOptions(newlines_in_values=self._has_breaks),
+            "convert_options": pyarrow.csv.ConvertOptions(
+                check_utf8=False,  # that is known
+                column_types=types,
+                include_columns=self._wanted,
+                null_values=sorted(MISSING_TEXTS),
+                strings_can_be_null=False,
+            ),
+        }
+
+    def _stream(self) -> Any:
+        import pyarrow as pa
+
+        packing = "gzip" if self._path.name.lower().endswith(".gz") else None
+        return pa.input_stream(str(self._path), compression=packing)
+
+    def number_columns(self) -> list[str]:
+        """The columns that begin with many numbers."""
+        import pyarrow.csv
+
+        with (
+            self._stream() as file,
+            pyarrow.csv.open_csv(file, **self._options((), _LOOK)) as cells,
+        ):
+            first = next(iter(cells), None)
+        return [
+            name
+            for name, column in zip(self._wanted, first.columns if first else (), strict=False)
+            if len(column.dictionary) > _FEW
+            and all(
+                cell in MISSING_TEXTS or math.isfinite(number_in(cell))
+                for cell in column.dictionary.to_pylist()
+            )
+        ]
+
+    def read(self, numbers: Collection[str]) -> tuple[RawColumn, ...] | None:
+        """The wanted columns; None where one is not of numbers, as it ought to be."""
+        import pyarrow as pa
+        import pyarrow.csv
+
+        try:
+            with self._stream() as file:
+                table = pyarrow.csv.read_csv(file, **self._options(numbers, _BLOCK))
+        except pa.ArrowInvalid:
+            if not numbers:
+                raise
+            return None
+        n_nulls = {name: table.column(name).null_count for name in self._wanted}
+        tables = [table]
+        del table
+        found = raw_columns(tables.pop(), untyped=True)
+        # infinities and NaN are not written in plain decimals
+        strange = any(
+            np.count_nonzero(~np.isfinite(column.numbers)) > n_nulls[column.name]
+            for column in found
+            if column.numbers is not None
+        )
+        return None if strange else found
