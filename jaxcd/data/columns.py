@@ -356,8 +356,8 @@ def _sorted_levels(levels: Iterable[Level]) -> list[Level]:
     return sorted(levels, key=lambda level: (isinstance(level, str), level))
 
 
-# Up to here every whole number is a float of its own, so that a level is what stands in the cell.
-_LARGEST_LEVEL = 2.0**53
+# Below, every whole number is a float of its own, so that a level is what stands in the cell.
+_NO_LEVEL = 2.0**53
 _FIRST = 1_000  # rows, which mostly show that there are too many numbers
 
 
@@ -372,7 +372,7 @@ def _infer_numbers(raw: RawColumn, missing: bool) -> Column:
     if (
         np.unique(values[:_FIRST]).size <= MAX_INFERRED_LEVELS
         and np.array_equal(values, np.floor(values))
-        and np.abs(values).max(initial=0.0) <= _LARGEST_LEVEL
+        and np.abs(values).max(initial=0.0) < _NO_LEVEL
     ):
         levels = np.unique(values)
         if levels.size <= MAX_INFERRED_LEVELS:
