@@ -81,6 +81,7 @@ def test_links_and_paths_exist() -> None:
             "knowledge",
             "missing",
             "people",
+            "reading",
             "engines",
             "shards",
             "robustness",

@@ -76,7 +76,7 @@ def files(draw: st.DrawFn) -> bytes:
     content = bytearray(text.getvalue().encode())
     for _ in range(draw(st.sampled_from([0, 0, 1, 2]))):
         marks = [place for place, byte in enumerate(content) if byte in b',"\n']
-        place = draw(st.sampled_from(marks)) + draw(st.integers(0, 1))
+        place = draw(st.sampled_from(marks or [0])) + draw(st.integers(0, 1))
         content[place : place + draw(st.integers(0, 1))] = draw(st.sampled_from(ERRORS))
     return bytes(content)
 
