@@ -77,13 +77,15 @@ _LEAST_CELLS = 64  # of a table that is always small enough to be asked for
 # Child with 1,000 to 100,000 rows.  What the model gets wrong grows with n, as every likelihood
 # ratio does; with few rows the pairs that were chosen are the clearest ones anyway.
 _LEAST_PRICE, _MOST_PRICE = 1.0, 4.0
+# So many pairs are expected to join the model of independent columns.
+_FALSE_PAIRS, _MOST_ALPHA = 0.5, 0.01
 # Pairs are chosen where there are more and fewer of them than these (a choice draws a number for
 # every one), and noise on all would hide such a share of the rows.  So many are chosen for each
 # column, in so many rounds; the prices are those of the single columns, the choices, the chosen
 # pairs, and the tables of the model.  Set by hand on Alarm and Child with 10,000 rows.
 _FEW_PAIRS, _MANY_PAIRS, _HIDDEN = 100, 5_000, 0.03
 _PAIRS_A_COLUMN, _ROUNDS = 1.5, 8
-_CHOSEN_SHARES = (0.05, 0.25, 0.45, 0.25)
+_CHOSEN_SHARES = (0.2, 0.2, 0.35, 0.25)
 
 
 @final
@@ -91,15 +93,14 @@ _CHOSEN_SHARES = (0.05, 0.25, 0.45, 0.25)
 class LogLinear(InteractionsKind):
     """Noisy tables of pairs of columns, bought in rounds, and a log-linear model of them.
 
-    For discrete data where noise is large beside the counts: few rows, or a small epsilon.  Known
-    fault: where levels are rare, independent columns are often joined, because what noise on single
-    columns adds to a pair is not counted when the first pairs are taken; merge rare levels before.
+    For discrete data where noise is large beside the counts: few rows, or a small epsilon.
 
     Args:
         shares: positive weights of the two rounds in rho, or with delta = 0 in epsilon; where all
             pairs are measured.
         alpha: a pair joins the model where its p-value under the model is below this, between 0
-            and 1.
+            and 1.  None: a half over the number of pairs, at most .01, so that independent columns
+            are rarely joined.
         max_clique_cells: pairs that would give the model a table of more cells are left out, from
             16; time and memory grow with it.
         max_candidates: most possible neighbours of a column, 1 to 16.
@@ -162,7 +163,7 @@ class LogLinear(InteractionsKind):
     )
 
     shares: tuple[float, float] = (0.5, 0.5)
-    alpha: float = 0.001
+    alpha: float | None = None
     max_clique_cells: int = 4096
     max_candidates: int = 12
     max_cells: float = 0.1
@@ -177,8 +178,9 @@ class LogLinear(InteractionsKind):
     def __post_init__(self) -> None:
         self.check_shares((0.5, 0.5))
         self.check_knowledge()
-        for argument in ("alpha", "max_cells"):
-            check_number(argument, getattr(self, argument), 0, 1, "()", cure="give a share")
+        check_number("max_cells", self.max_cells, 0, 1, "()", cure="give a share")
+        if self.alpha is not None:
+            check_number("alpha", self.alpha, 0, 1, "()", cure="give None, or a level such as .001")
         check_number("least_cell", self.least_cell, 0, ends="(]", cure="10 is usual")
         check_whole("max_clique_cells", self.max_clique_cells, 16, cure="4096 is usual")
         check_whole("max_candidates", self.max_candidates, 1, 16, cure="12 is usual")
@@ -216,6 +218,12 @@ class LogLinear(InteractionsKind):
         noise = math.sqrt(largest / (2 * price))
         return Plan.of(noise, n_samples, number="number of a chosen pair", unit=budget.unit)
 
+    def level(self, n_columns: int) -> float:
+        """The level at which a pair joins the model."""
+        if self.alpha is not None:
+            return self.alpha
+        return min(_MOST_ALPHA, _FALSE_PAIRS / max(1, math.comb(n_columns, 2)))
+
     def modelled(
         self, noisy: fit.NoisyInteractions, known: KnownPairs
     ) -> tuple[tuple[Columns, ...], tuple[Columns, ...]]:
@@ -223,7 +231,7 @@ class LogLinear(InteractionsKind):
         d = len(noisy.cardinalities)
         selected, _ = fit.select_pairs(
             noisy,
-            alpha=self.alpha,
+            alpha=self.level(d),
             max_cells=self.max_clique_cells,
             absent={*known.absent, *_unmeasured(noisy)},
         )
@@ -232,7 +240,7 @@ class LogLinear(InteractionsKind):
         # of what is known not to be joined, what round 2 has measured
         terms: list[Columns] = [*pairs, *(s for s in colliders if s in noisy.values)]
         singles = ((j,) for j in range(d))
-        terms += fit.unexplained_triples(noisy, [*singles, *terms], alpha=self.alpha)
+        terms += fit.unexplained_triples(noisy, [*singles, *terms], alpha=self.level(d))
         return tuple(terms), screen.candidates_of(pairs, d, most=self.max_candidates)
 
     def buy(self, door: Door, accountant: Accountant) -> ReleasedLogLinear:
@@ -324,7 +332,7 @@ class LogLinear(InteractionsKind):
             noisy = _measured(shop)
             joined, model = fit.select_pairs(
                 noisy,
-                alpha=self.alpha,
+                alpha=self.level(len(singles)),
                 max_cells=self.max_clique_cells,
                 start=joined,
                 absent=_unmeasured(noisy),

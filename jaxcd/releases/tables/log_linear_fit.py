@@ -39,13 +39,13 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar, final
 
 import networkx as nx
 import numpy as np
 
 from jaxcd.ops import tails
-from jaxcd.ops.interactions import interaction
 from jaxcd.ops.junction_tree import JunctionTree, elimination_cliques
 from jaxcd.ops.moments import contrast_basis
 from jaxcd.ops.threads import one_blas_thread
@@ -66,11 +66,9 @@ Pair = tuple[int, int]
 _Set = TypeVar("_Set", bound=Columns)
 
 _NOISE_RIDGE, _SAMPLING_RIDGE = 0.005, 0.001  # of v_S and n / K_S in r_S
-_STEPS = 300
-_COPIES = 4
-_FOREST_ALPHA = 0.02
+_STEPS, _GRADIENT = 300, 3e-5  # the largest entry of the gradient by the scaled parameters
 _MOST_ROUNDS = 20
-_ROUGH = 3e-4  # of the fits that only tell how much noise there is
+_ROWS, _BLUR = 20_000, 0.05  # drawn to see how a model follows what it is fitted to
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +113,6 @@ def fit_model(
     terms: Sequence[Columns],
     *,
     start: Mapping[Columns, np.ndarray] | None = None,
-    gtol: float = 3e-5,
 ) -> LogLinearModel:
     """The model of the given terms.
 
@@ -123,7 +120,6 @@ def fit_model(
         noisy: what was released.
         terms: sets whose interactions were released.
         start: parameters to begin from; 0 for the terms that it does not have.
-        gtol: where the steps end: the largest entry of the gradient by the scaled parameters.
     """
     from scipy import optimize  # slow to load
 
@@ -177,7 +173,7 @@ def fit_model(
             flat(start or {}) / length,
             jac=True,
             method="L-BFGS-B",
-            options={"maxiter": _STEPS, "maxcor": 20, "gtol": gtol},
+            options={"maxiter": _STEPS, "maxcor": 20, "gtol": _GRADIENT},
         )
     theta = found.x * length
     _, margins = calibrated(theta)
@@ -231,8 +227,7 @@ def select_pairs(
             noisy,
             model,
             [pair for pair in itertools.combinations(range(d), 2) if pair not in within],
-            alpha=alpha if chosen else max(alpha, _FOREST_ALPHA),
-            n_copies=_COPIES if chosen else 0,
+            alpha=alpha,
         )
         if chosen:
             added = _apart(unexplained, levels, chosen, max_cells)
@@ -305,61 +300,154 @@ class ExpectedTables:
         found: np.ndarray = self._n * block.ravel()
         return found
 
+    def interaction(self, columns: Columns) -> np.ndarray:
+        """R_S that the model expects, float64, flat."""
+        kind = [self._tree.cardinalities[j] for j in columns]
+        basis = functools.reduce(np.kron, [contrast_basis(k) for k in kind])
+        found: np.ndarray = self.table(columns) @ basis
+        return found
 
-def _again(noisy: NoisyInteractions, model: LogLinearModel, seed: int) -> LogLinearModel:
-    """The model that would be fitted if it were true, and the noise another."""
-    generator = np.random.default_rng(seed)
-    values = {}
-    for term in model.theta:
-        home = model.tree.home(term)
-        margin = model.margins[home].sum(axis=model.tree.others(home, term))
-        expected = noisy.n_samples * interaction(margin)
-        scatter = generator.normal(size=expected.shape)
-        values[term] = expected + math.sqrt(noisy.variances[term]) * scatter
-    again = NoisyInteractions(noisy.cardinalities, noisy.n_samples, values, noisy.variances)
-    return fit_model(again, list(model.theta), start=model.theta, gtol=_ROUGH)
+
+class _Directions:
+    """How the interactions that a model expects follow those that it was fitted to.
+
+    In first order, more of y_T by e moves the expected phi_S by B_S e, with B_S the regression of
+    phi_S on all phi_T.  It is taken over rows drawn from the model, some cells of which are drawn
+    anew from all levels alike: so a level that the model has never is told from one that follows
+    from others, and a fit at the edge of what is possible moves as one inside.
+
+    Args:
+        noisy: what was released.
+        model: fitted to it.
+    """
+
+    def __init__(self, noisy: NoisyInteractions, model: LogLinearModel) -> None:
+        from scipy import linalg  # slow to load
+
+        levels = noisy.cardinalities
+        self._terms = list(model.theta)
+        generator = np.random.default_rng(1)
+        rows = model.sample(_ROWS, seed=1)
+        blurred = np.where(
+            generator.random(rows.shape) < _BLUR, generator.integers(0, levels, rows.shape), rows
+        )
+        self._columns = [
+            contrast_basis(k)[column] for k, column in zip(levels, blurred.T, strict=True)
+        ]
+        features = self._features(self._terms)
+        self._of_terms = features - features.mean(axis=0)
+        products = self._of_terms.T @ self._of_terms
+        products[np.diag_indices_from(products)] *= 1 + 1 / _ROWS
+        self._factor = linalg.cho_factor(products)
+        self._variances = np.repeat(
+            [noisy.variances[t] for t in self._terms], [model.theta[t].size for t in self._terms]
+        )
+        expected = ExpectedTables(model, noisy.n_samples)
+        misfit = [noisy.values[t].ravel() - expected.interaction(t) for t in self._terms]
+        self._pull = self._of_terms @ self._regression(np.concatenate([np.zeros(0), *misfit]))
+
+    def _features(self, sets: Sequence[Columns]) -> np.ndarray:
+        """phi_S of every row, float64 (rows, entries of all sets)."""
+        parts = [np.zeros((_ROWS, 0))]
+        for s in sets:
+            phi = self._columns[s[0]]
+            for j in s[1:]:
+                phi = (phi[:, :, None] * self._columns[j][:, None, :]).reshape(_ROWS, -1)
+            parts.append(phi)
+        return np.concatenate(parts, axis=1)
+
+    def _regression(self, covariances: np.ndarray) -> np.ndarray:
+        from scipy import linalg  # slow to load
+
+        found: np.ndarray = (
+            linalg.cho_solve(self._factor, covariances) if len(covariances) else covariances
+        )
+        return found
+
+    @cached_property
+    def _pulled_pairs(self) -> np.ndarray:
+        """The sums over rows of all products of two columns' features with the pull."""
+        columns = np.concatenate(self._columns, axis=1)
+        sums: np.ndarray = columns.T @ (columns * self._pull[:, None])
+        return sums
+
+    def misfit(self, columns: Columns) -> np.ndarray:
+        """What the expected interaction would be more if those of the model's terms were the
+        released ones, float64, flat.
+        """
+        if len(columns) == 2:
+            ends = np.cumsum([0, *(phi.shape[1] for phi in self._columns)])
+            i, j = columns
+            return self._pulled_pairs[ends[i] : ends[i + 1], ends[j] : ends[j + 1]].ravel()
+        found: np.ndarray = self._features([columns]).T @ self._pull
+        return found
+
+    def noise(self, columns: Columns) -> np.ndarray:
+        """The covariance that the terms' noise gives to the expected interaction, float64 (entries,
+        entries).
+        """
+        slopes = self._regression(self._of_terms.T @ self._features([columns]))
+        found: np.ndarray = (slopes.T * self._variances) @ slopes
+        return found
 
 
 def _unexplained(
-    noisy: NoisyInteractions,
-    model: LogLinearModel,
-    sets: Sequence[_Set],
-    *,
-    alpha: float,
-    n_copies: int,
+    noisy: NoisyInteractions, model: LogLinearModel, sets: Sequence[_Set], *, alpha: float
 ) -> list[_Set]:
     """The sets whose interaction the model misses, the clearest first."""
-    levels, n = noisy.cardinalities, noisy.n_samples
-    alike: defaultdict[Columns, list[_Set]] = defaultdict(list)
-    for s in sets:
-        if min(levels[j] for j in s) > 1:
-            alike[tuple(levels[j] for j in s)].append(s)
-    expected = ExpectedTables(model, n)
-    copies = [ExpectedTables(_again(noisy, model, seed), n) for seed in range(1, 1 + n_copies)]
-    found: list[tuple[float, _Set]] = []
-    for kind, some in alike.items():
-        basis = functools.reduce(np.kron, [contrast_basis(k) for k in kind])
-        cells = np.stack([expected.table(s) for s in some])
-        means = cells @ basis
-        spread = np.einsum("ce,pc,cf->pef", basis, cells, basis, optimize=True)
-        spread -= means[:, :, None] * means[:, None, :] / n
-        noise = np.array([noisy.variances[s] for s in some])
-        for copy in copies:
-            moved = (np.stack([copy.table(s) for s in some]) @ basis - means) ** 2
-            noise += moved.mean(axis=1) / len(copies)
-        # No direction is exactly known.
-        scatter = spread + (noise + 1e-6 * n / len(basis))[:, None, None] * np.eye(basis.shape[1])
-        missed = np.stack([noisy.values[s].ravel() for s in some]) - means
-        statistic = np.einsum(
-            "pe,pe->p", missed, np.linalg.solve(scatter, missed[:, :, None])[:, :, 0]
-        )
-        log_p = tails.chi_square_log_sf(statistic, np.full(len(some), basis.shape[1]))
-        found += [
-            (float(value), s)
-            for value, s in zip(log_p, some, strict=True)
+    levels = noisy.cardinalities
+    expected, directions = ExpectedTables(model, noisy.n_samples), _Directions(noisy, model)
+    missed = {
+        s: noisy.values[s].ravel() - expected.interaction(s) - directions.misfit(s)
+        for s in sets
+        if min(levels[j] for j in s) > 1
+    }
+
+    def below(statistics: Mapping[_Set, float]) -> dict[_Set, float]:
+        sizes = np.array([missed[s].size for s in statistics])
+        log_p = tails.chi_square_log_sf(np.array([*statistics.values()]), sizes)
+        return {
+            s: float(value)
+            for s, value in zip(statistics, log_p, strict=True)
             if value < math.log(alpha)
-        ]
-    return [s for _, s in sorted(found)]
+        }
+
+    # Under no more than a set's own noise its p-value would be smaller yet: most sets end here.
+    rest = below({s: float(m @ m) / max(noisy.variances[s], 1e-9) for s, m in missed.items()})
+    statistics = {}
+    for s in rest:
+        law = _scatter(expected.table(s), [levels[j] for j in s]) + directions.noise(s)
+        law[np.diag_indices_from(law)] += noisy.variances[s]
+        statistics[s] = float(missed[s] @ np.linalg.solve(law, missed[s]))
+    found = below(statistics)
+    return sorted(found, key=lambda s: (found[s], s))
+
+
+def _scatter(cells: np.ndarray, kind: Sequence[int]) -> np.ndarray:
+    """The covariance that sampling gives to a set's interaction where the single columns' are
+    known, float64 (entries, entries).
+
+    Args:
+        cells: the table that is expected; no cell is certain: each counts half a row more.
+        kind: the number of levels of each column.
+    """
+    cells = cells + 0.5
+    basis = functools.reduce(np.kron, [contrast_basis(k) for k in kind])
+    singles = [
+        functools.reduce(
+            np.kron, [contrast_basis(k) if i == j else np.ones((k, 1)) for j, k in enumerate(kind)]
+        )
+        for i in range(len(kind))
+    ]
+    both = np.concatenate([basis, *singles], axis=1)
+    means = cells @ both
+    spread = (both.T * cells) @ both - np.outer(means, means) / cells.sum()
+    size = basis.shape[1]
+    across = spread[:size, size:]
+    scatter: np.ndarray = spread[:size, :size] - across @ np.linalg.solve(
+        spread[size:, size:], across.T
+    )
+    return scatter
 
 
 def unexplained_triples(
@@ -373,7 +461,7 @@ def unexplained_triples(
         return []
     model = fit_model(noisy, terms)
     inside = [s for s in triples if any(set(s) <= set(clique) for clique in model.tree.cliques)]
-    return _unexplained(noisy, model, inside, alpha=alpha, n_copies=_COPIES)
+    return _unexplained(noisy, model, inside, alpha=alpha)
 
 
 def _forest(pairs: Sequence[Pair], n_columns: int) -> list[Pair]:
