@@ -19,16 +19,17 @@ problem is convex.
 *Choice of pairs.*  A pair that is not in the model is explained by it, or not: the released
 interaction less the expected one, over its variance under the model, is about a chi-square with
 (k_i - 1)(k_j - 1) degrees of freedom.  The variance is that of n rows, that of the pair's noise,
-and that of what the noise of the other terms adds to the expected one; the last is measured, by
-fitting the model again to what it expects with fresh noise.  Starting from a forest of the
-clearest pairs, the clearest unexplained ones are added, no two with a column in common at a time,
-until all are explained or the tables of the cliques would be too large.  A forest cannot hold many
-false pairs, so its level is less strict.  Triples that were measured join the model in the same
+and that of what the noise of the model's terms adds to the expected one; this is Rao's score test
+with the model's parameters unknown.  Where levels are rare the last part is as large as the pair's
+own noise, and a level held by nobody makes a fit at the edge of what is possible; without it
+independent columns would be joined.  Starting from a forest of the clearest pairs, the clearest
+unexplained ones are added, no two with a column in common at a time, until all are explained or the
+tables of the cliques would be too large.  Triples that were measured join the model in the same
 way, if they lie in a clique of it.
 
 Source:
     Darroch and Ratcliff 1972 and Dudik, Phillips, Schapire 2007 for the fit; McKenna, Sheldon,
-    Miklau 2019 for models of noisy margins; Chow and Liu 1968 for the tree.
+    Miklau 2019 for models of noisy margins; Rao 1948 for the test; Chow and Liu 1968 for the tree.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ __all__ = [
     "fit_model",
     "neighbouring_triples",
     "select_pairs",
+    "unexplained",
     "unexplained_triples",
 ]
 
@@ -223,16 +225,16 @@ def select_pairs(
     model = fit_model(noisy, [*singles, *chosen])
     for _ in range(_MOST_ROUNDS):
         within = {*chosen, *absent}
-        unexplained = _unexplained(
+        missed = unexplained(
             noisy,
             model,
             [pair for pair in itertools.combinations(range(d), 2) if pair not in within],
             alpha=alpha,
         )
         if chosen:
-            added = _apart(unexplained, levels, chosen, max_cells)
+            added = _apart(missed, levels, chosen, max_cells)
         else:
-            added = _forest(unexplained, d)
+            added = _forest(missed, d)
         if not added:
             break
         chosen += added
@@ -391,10 +393,17 @@ class _Directions:
         return found
 
 
-def _unexplained(
+def unexplained(
     noisy: NoisyInteractions, model: LogLinearModel, sets: Sequence[_Set], *, alpha: float
 ) -> list[_Set]:
-    """The sets whose interaction the model misses, the clearest first."""
+    """The sets whose interaction the model misses, the clearest first.
+
+    Args:
+        noisy: what was released, the sets among it.
+        model: fitted to some of it.
+        sets: that are none of the model's terms.
+        alpha: level of each.
+    """
     levels = noisy.cardinalities
     expected, directions = ExpectedTables(model, noisy.n_samples), _Directions(noisy, model)
     missed = {
@@ -461,7 +470,7 @@ def unexplained_triples(
         return []
     model = fit_model(noisy, terms)
     inside = [s for s in triples if any(set(s) <= set(clique) for clique in model.tree.cliques)]
-    return _unexplained(noisy, model, inside, alpha=alpha)
+    return unexplained(noisy, model, inside, alpha=alpha)
 
 
 def _forest(pairs: Sequence[Pair], n_columns: int) -> list[Pair]:
