@@ -20,13 +20,16 @@ The law of a row is that of the DAG with the conditional tables fitted to the re
 exact for it.  A and S_s are means over rows that are drawn from it: an error of theirs costs
 precision, and makes the stated variance a little wrong, but no bias.  For a cell (x_v, row) of a
 family the column of A is E[phi_C | cell] - E[phi_C | row of the family], and s is what these leave
-of phi_C.
+of phi_C.  Where few of the drawn rows are in the cell the mean of so many phi_C is mostly error,
+which would be taken for what c tells of the cell; so a column keeps the share of its squared length
+that is not from drawing (James and Stein).
 
 r_C are the measured sets of two to four columns of which no two are farther apart than a common
 neighbour, small sets first, as many as are worked out in about a second.
 
 Source:
-    Hausman 1978, lemma 2.1, for the covariance; Gauss and Aitken for the rest.
+    Hausman 1978, lemma 2.1, for the covariance; James and Stein 1961; Gauss and Aitken for the
+    rest.
 """
 
 from __future__ import annotations
@@ -124,28 +127,32 @@ class AgreeingTables:
                 for s, one in zip(others, released, strict=True)
             ]
         )
-        root = np.sqrt(times / _ROWS).astype(np.float32)
+        root = np.sqrt(times).astype(np.float32)
         phi = self._phi(codes, others, root)
-        phi -= root[:, None] * (root @ phi)
+        phi -= root[:, None] * (root @ phi / _ROWS)
         n_phi = phi.shape[1]
         slopes = np.zeros((n_phi, len(self._noise_of)))
         # s is phi - inside @ by_cell, whose moments are those of its parts.
         inside = self._inside(codes)
         of_phi = (sparse.diags_array(root) @ inside).T @ phi
-        of_cells = (inside.T @ (sparse.diags_array(times / _ROWS) @ inside)).toarray()
+        lengths = inside.T @ (phi**2).sum(axis=1)
+        of_cells = (inside.T @ (sparse.diags_array(root.astype(float) ** 2) @ inside)).toarray()
         rows, by_cell, at = of_cells.diagonal(), np.zeros(of_phi.shape), 0
         for own in self._families.values():
             shape = [self._sizes[j] for j in own]
             here = slice(at, at := at + math.prod(shape))
-            of_cell = of_phi[here].reshape(shape[0], -1, n_phi)
-            counted = rows[here].reshape(shape[0], -1, 1)
-            of_row = of_cell.sum(axis=0) / np.maximum(counted.sum(axis=0), 1 / _ROWS)
-            slope = np.where(counted > 0, of_cell / np.maximum(counted, 1 / _ROWS) - of_row, 0.0)
+            drawn = rows[here].reshape(shape[0], -1)
+            counted = np.maximum(drawn, 1e-3)
+            means = of_phi[here].reshape(shape[0], -1, n_phi) / counted[..., None]
+            row = counted.sum(axis=0)
+            slope = means - np.einsum("vr,vrk->rk", counted / row, means)
+            apart = lengths[here].reshape(drawn.shape) / counted - (means**2).sum(axis=2)
+            slope *= _kept((slope**2).sum(axis=2), apart * (1 - counted / row), drawn)
             by_cell[here] = slope.reshape(-1, n_phi)
             self._add(slopes, own, np.moveaxis(slope.reshape(*shape, -1), -1, 0))
         crossed = (of_phi - of_cells @ by_cell / 2).T @ by_cell
         # An inverse of a covariance of so many drawn rows is too large by this.
-        few = _ROWS / max(_ROWS - n_phi, _ROWS / 2)
+        few = 1 / max(_ROWS - n_phi, _ROWS / 2)
         left = phi.T @ phi - crossed - crossed.T
         self._gain = slopes * self._noise_of
         total = few * self._n * left + np.diag(noise) + self._gain @ slopes.T
@@ -270,3 +277,12 @@ def _different(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     packed = np.ascontiguousarray(codes, dtype=np.uint32).view(f"V{4 * codes.shape[1]}").ravel()
     _, first, times = np.unique(packed, return_index=True, return_counts=True)
     return codes[first], times
+
+
+def _kept(squared: np.ndarray, spread: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+    """The share of vectors of this squared length that is not from drawing, for means of so many
+    rows with this sum of squared deviations over their number.
+    """
+    error = np.where(drawn > 1.5, spread / np.maximum(drawn - 1, 0.5), np.inf)
+    share = 1 - error / np.maximum(squared, np.finfo(np.float64).tiny)
+    return np.clip(share, 0.0, 1.0)[..., None]

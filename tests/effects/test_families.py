@@ -147,8 +147,13 @@ def test_corrections_are_the_best_linear_estimate() -> None:
         for place in np.unique(cell):
             here = cell == place
             row = cell % 2 ** (len(own) - 1) == place % 2 ** (len(own) - 1)
-            mean[place] = np.average(phis[here], axis=0, weights=share[here])
-            mean[place] -= np.average(phis[row], axis=0, weights=share[row])
+            m, of_row = times[here].sum(), times[row].sum()
+            of_cell = np.average(phis[here], axis=0, weights=times[here])
+            mean[place] = of_cell - np.average(phis[row], axis=0, weights=times[row])
+            squares = times[here] @ ((phis[here] - of_cell) ** 2).sum(axis=1)
+            error = squares / max(m - 1, 1e-9) * (1 / m - 1 / of_row)
+            length = (mean[place] ** 2).sum()
+            mean[place] *= max(0.0, 1 - error / length) if m > 1 and length > 0 else 0.0
         rest -= mean[cell]
         tables = np.moveaxis(mean.reshape(*shape, -1), -1, 0)
         agreeing._add(slopes, own, tables)
