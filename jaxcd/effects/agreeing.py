@@ -57,8 +57,8 @@ from jaxcd.releases.tables.tabulated import NoisyTable
 
 __all__ = ["AgreeingTables"]
 
-_ROWS = 20_000  # that are drawn
-_WORK = 1e10  # different rows times the square of the numbers of r_C
+_ROWS = 50_000  # that are drawn
+_WORK = 2.5e10  # different rows times the square of the numbers of r_C
 _LARGEST = 4
 
 Columns = tuple[int, ...]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jaxcd
-from jaxcd.effects.agreeing import AgreeingTables
+from jaxcd.effects.agreeing import _ROWS, AgreeingTables
 from jaxcd.effects.contracting import Contraction
 from jaxcd.effects.families import FamilyFormula, families_of
 from jaxcd.effects.likelihood import Contrast, likeliest
@@ -157,7 +157,7 @@ def test_corrections_are_the_best_linear_estimate() -> None:
         rest -= mean[cell]
         tables = np.moveaxis(mean.reshape(*shape, -1), -1, 0)
         agreeing._add(slopes, own, tables)
-    left = release.n_samples * (rest.T * share) @ rest * 20_000 / (20_000 - len(others))
+    left = release.n_samples * (rest.T * share) @ rest * _ROWS / (_ROWS - len(others))
     total = left + np.diag(noise) + slopes * own_noise @ slopes.T
     weights = np.linalg.solve(total, slopes * own_noise)
     assert np.abs(weights).max() > 0.01
