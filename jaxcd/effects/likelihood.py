@@ -24,7 +24,8 @@ a conditional probability divides) whose sum is within 5 standard deviations of 
 needs it, and is wide, up to all that is possible.  There a row may be empty, and then the
 likelihood ratio at the truth is larger than chi-square says, because the truth is at an end: v is
 taken twice.  The rows with more than 5 may have any mu_c > -v.  Both numbers were chosen on Sachs
-and Asia by ``benchmarks.effects``.
+and Asia by ``benchmarks.effects``.  Where most rows may be empty intervals hold much of what is
+possible, and cover more than they say.
 
 *The ends* are the largest and smallest D in a convex set, found by steps to the point of the set
 that is best for the present gradient (Frank and Wolfe): mu_c + v = t (T_c + v) / (eta - g_c),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jaxcd
-from jaxcd.effects.agreeing import _ROWS, AgreeingTables
+from jaxcd.effects.agreeing import _ROWS, AgreeingTables, _kept
 from jaxcd.effects.contracting import Contraction
 from jaxcd.effects.families import FamilyFormula, families_of
 from jaxcd.effects.likelihood import Contrast, likeliest
@@ -118,6 +118,19 @@ def test_tables_that_agree_have_the_noise_they_say() -> None:
     assert max(ratios) <= 1 + 1e-9 and np.mean(ratios) < 0.95
     assert np.mean(np.square(errors)) == pytest.approx(1.0, abs=0.35)
     assert np.abs(np.mean(errors, axis=0)).max() < 4 / 25**0.5
+
+
+@pytest.mark.parametrize(("length", "low", "high"), [(0.0, 0.0, 0.1), (4.0, 0.45, 0.55)])
+def test_what_is_kept_of_a_mean_is_not_from_drawing(length: float, low: float, high: float) -> None:
+    """Means of 100 vectors of 400 numbers with variance 1 are 4 long, squared, beside the truth."""
+    rng = np.random.default_rng(5)
+    rows = rng.normal((length / 400) ** 0.5, 1.0, size=(100, 400))
+    spread = ((rows - rows.mean(axis=0)) ** 2).sum() / 100
+    squared = (rows.mean(axis=0) ** 2).sum()
+    kept = _kept(np.array([squared]), np.array([spread]), np.array([100.0]))
+    assert low <= float(kept[0, 0]) <= high
+    none = _kept(np.array([3.0, 0.0, 2.0]), np.zeros(3), np.array([1.0, 0.0, 1e6]))
+    assert none[:, 0].tolist() == [0.0, 0.0, 1.0]
 
 
 def test_corrections_are_the_best_linear_estimate() -> None:
