@@ -20,19 +20,23 @@ The law of a row is that of the DAG with the conditional tables fitted to the re
 exact for it.  A and S_s are means over rows that are drawn from it: an error of theirs costs
 precision, and makes the stated variance a little wrong, but no bias.  For a cell (x_v, row) of a
 family the column of A is E[phi_C | cell] - E[phi_C | row of the family], and s is what these leave
-of phi_C.
+of phi_C.  Where few of the drawn rows are in the cell the mean of so many phi_C is mostly error,
+which would be taken for what c tells of the cell; so a column keeps the share of its squared length
+that is not from drawing (James and Stein).
 
 r_C are the measured sets of two to four columns of which no two are farther apart than a common
 neighbour, small sets first, as many as are worked out in about a second.
 
 Source:
-    Hausman 1978, lemma 2.1, for the covariance; Gauss and Aitken for the rest.
+    Hausman 1978, lemma 2.1, for the covariance; James and Stein 1961; Gauss and Aitken for the
+    rest.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, final
 
 import numpy as np
@@ -53,8 +57,8 @@ from jaxcd.releases.tables.tabulated import NoisyTable
 
 __all__ = ["AgreeingTables"]
 
-_ROWS = 20_000  # that are drawn
-_WORK = 1e10  # different rows times the square of the numbers of r_C
+_ROWS = 50_000  # that are drawn
+_WORK = 2.5e10  # different rows times the square of the numbers of r_C
 _LARGEST = 4
 
 Columns = tuple[int, ...]
@@ -84,7 +88,7 @@ class AgreeingTables:
         )
         own = np.concatenate([release.interactions[s].ravel() for s in self._offset])
         self._thetas = {v: self._theta(own) for v, own in self._families.items()}
-        drawn = np.unique(self._drawn(), axis=0, return_counts=True)
+        drawn = _different(self._drawn())
         others = self._others(graph, inside, most=math.sqrt(_WORK / len(drawn[0])))
         self._gain = np.zeros((0, n_own))
         self._weights = self._gain
@@ -94,6 +98,7 @@ class AgreeingTables:
             s: own[at : at + k].reshape([self._sizes[j] - 1 for j in s])
             for s, (at, k) in self._offset.items()
         }
+        self._tables: dict[tuple[str, ...], tuple[np.ndarray, float]] = {}
 
     def _others(self, graph: MixedGraph, inside: set[Columns], most: float) -> list[Columns]:
         adjacent = graph.adjacency.astype(int)
@@ -114,7 +119,6 @@ class AgreeingTables:
         return self._n * interaction(plan([self._thetas[v] for v in needed])).ravel()
 
     def _improve(self, others: list[Columns], codes: np.ndarray, times: np.ndarray) -> np.ndarray:
-        share = times[:, None].astype(np.float32) / _ROWS
         released = [self._release.interactions[s].ravel() for s in others]
         expected = [self._expected(s) for s in others]
         noise = np.concatenate(
@@ -123,29 +127,49 @@ class AgreeingTables:
                 for s, one in zip(others, released, strict=True)
             ]
         )
-        phi = np.concatenate([self._phi(codes, s) for s in others], axis=1)
-        slopes = np.zeros((phi.shape[1], len(self._noise_of)))
-        rest = phi - (share * phi).sum(axis=0)
+        root = np.sqrt(times).astype(np.float32)
+        phi = self._phi(codes, others, root)
+        phi -= root[:, None] * (root @ phi / _ROWS)
+        n_phi = phi.shape[1]
+        slopes = np.zeros((n_phi, len(self._noise_of)))
+        # s is phi - inside @ by_cell, whose moments are those of its parts.
+        inside = self._inside(codes)
+        of_phi = (sparse.diags_array(root) @ inside).T @ phi
+        lengths = inside.T @ (phi**2).sum(axis=1)
+        of_cells = (inside.T @ (sparse.diags_array(root.astype(float) ** 2) @ inside)).toarray()
+        rows, by_cell, at = of_cells.diagonal(), np.zeros(of_phi.shape), 0
         for own in self._families.values():
             shape = [self._sizes[j] for j in own]
-            cell = np.ravel_multi_index(tuple(codes[:, own].T), shape)
-            by_cell = _sums(cell, math.prod(shape), share * phi).reshape(shape[0], -1, phi.shape[1])
-            rows = _sums(cell, math.prod(shape), share).reshape(shape[0], -1, 1)
-            of_row = by_cell.sum(axis=0) / np.maximum(rows.sum(axis=0), 1 / _ROWS)
-            slope = np.where(rows > 0, by_cell / np.maximum(rows, 1 / _ROWS) - of_row, 0.0).astype(
-                np.float32
-            )
-            rest -= slope.reshape(-1, phi.shape[1])[cell]
-            tables = np.moveaxis(slope.reshape(*shape, -1), -1, 0)
-            self._add(slopes, own, tables)
+            here = slice(at, at := at + math.prod(shape))
+            drawn = rows[here].reshape(shape[0], -1)
+            counted = np.maximum(drawn, 1e-3)
+            means = of_phi[here].reshape(shape[0], -1, n_phi) / counted[..., None]
+            row = counted.sum(axis=0)
+            slope = means - np.einsum("vr,vrk->rk", counted / row, means)
+            apart = lengths[here].reshape(drawn.shape) / counted - (means**2).sum(axis=2)
+            slope *= _kept((slope**2).sum(axis=2), apart * (1 - counted / row), drawn)
+            by_cell[here] = slope.reshape(-1, n_phi)
+            self._add(slopes, own, np.moveaxis(slope.reshape(*shape, -1), -1, 0))
+        crossed = (of_phi - of_cells @ by_cell / 2).T @ by_cell
         # An inverse of a covariance of so many drawn rows is too large by this.
-        few = _ROWS / max(_ROWS - phi.shape[1], _ROWS / 2)
-        left = few * self._n * (rest.T @ (share * rest)).astype(np.float64)
+        few = 1 / max(_ROWS - n_phi, _ROWS / 2)
+        left = phi.T @ phi - crossed - crossed.T
         self._gain = slopes * self._noise_of
-        total = left + np.diag(noise) + self._gain @ slopes.T
+        total = few * self._n * left + np.diag(noise) + self._gain @ slopes.T
         self._weights = np.linalg.solve(total, self._gain)
         found: np.ndarray = (np.concatenate(released) - np.concatenate(expected)) @ self._weights
         return found
+
+    def _inside(self, codes: np.ndarray) -> sparse.csr_array:
+        """Whether a row is in a cell, of all families one after the other."""
+        cells, at = [], 0
+        for own in self._families.values():
+            shape = [self._sizes[j] for j in own]
+            cells.append(at + np.ravel_multi_index(tuple(codes[:, own].T), shape))
+            at += math.prod(shape)
+        places, ends = np.stack(cells, axis=1).ravel(), len(cells) * np.arange(len(codes) + 1)
+        ones = np.ones(places.size, dtype=np.float32)
+        return sparse.csr_array((ones, places, ends), shape=(len(codes), at))
 
     def _add(self, rows: np.ndarray, own: Columns, tables: np.ndarray) -> None:
         """Adds to each row the weights of the interactions that a sum of cells with these weights
@@ -179,23 +203,20 @@ class AgreeingTables:
             codes[:, v] = (rng.random(_ROWS) > below.reshape(len(below), -1)).sum(axis=0)
         return codes
 
-    def _plan(self, s: Columns) -> tuple[list[int], Contraction]:
-        """How the table of these columns comes from the conditional tables of their ancestors."""
-        needed, todo = dict.fromkeys(s), list(s)
-        while todo:
-            for u in self._families[todo.pop()][1:]:
-                if u not in needed:
-                    needed[u] = None
-                    todo.append(u)
-        families = [self._families[v] for v in needed]
-        return list(needed), Contraction(families, dict(enumerate(self._sizes)), s)
+    def _plan(self, s: Columns) -> tuple[Columns, Contraction]:
+        return _plan(tuple(self._families.values()), self._sizes, s)
 
-    def _phi(self, codes: np.ndarray, s: Columns) -> np.ndarray:
-        found = np.ones((len(codes), 1), dtype=np.float32)
-        for j in s:
-            own = contrast_basis(self._sizes[j]).astype(np.float32)[codes[:, j]]
-            found = (found[:, :, None] * own[:, None, :]).reshape(len(codes), -1)
-        return found
+    def _phi(self, codes: np.ndarray, sets: list[Columns], times: np.ndarray) -> np.ndarray:
+        """phi of all sets, side by side, each row times a number."""
+        parts: dict[Columns, np.ndarray] = {(): times[:, None]}
+        each = zip(codes.T, self._sizes, strict=True)
+        basis = [contrast_basis(k).astype(np.float32)[of_rows] for of_rows, k in each]
+        for s in sets:
+            for size in range(1, len(s) + 1):
+                if s[:size] not in parts:
+                    before, own = parts[s[: size - 1]], basis[s[size - 1]]
+                    parts[s[:size]] = (before[:, :, None] * own[:, None, :]).reshape(len(codes), -1)
+        return np.concatenate([parts[s] for s in sets], axis=1)
 
     def _spread(self, weights: np.ndarray) -> np.ndarray:
         """The variance of the noise on sums of interactions with the weights of each row."""
@@ -206,15 +227,17 @@ class AgreeingTables:
 
     def table(self, names: tuple[str, ...]) -> NoisyTable:
         """The table of a family; the variance is the mean over its cells."""
-        own = tuple(self._place[name] for name in names)
-        columns = tuple(sorted(own))
-        counts = table_of_interactions(
-            columns, self._sizes, self._release.n_samples, self._interactions.__getitem__
-        )
-        counts = np.transpose(counts, [columns.index(j) for j in own])
-        cells = np.zeros((counts.size, len(self._noise_of)))
-        self._add(cells, own, np.eye(counts.size).reshape(-1, *counts.shape))
-        variance = float(self._spread(cells).mean())
+        if names not in self._tables:
+            own = tuple(self._place[name] for name in names)
+            columns = tuple(sorted(own))
+            counts = table_of_interactions(
+                columns, self._sizes, self._release.n_samples, self._interactions.__getitem__
+            )
+            counts = np.transpose(counts, [columns.index(j) for j in own])
+            cells = np.zeros((counts.size, len(self._noise_of)))
+            self._add(cells, own, np.eye(counts.size).reshape(-1, *counts.shape))
+            self._tables[names] = counts, float(self._spread(cells).mean())
+        counts, variance = self._tables[names]
         return NoisyTable(counts, variance, self._n, lambda weights: self.noise([(names, weights)]))
 
     def noise(self, sums: Sequence[tuple[tuple[str, ...], np.ndarray]]) -> float:
@@ -234,9 +257,32 @@ def _offsets(sets: list[Columns], sizes: Columns) -> tuple[dict[Columns, tuple[i
     return found, at
 
 
-def _sums(cell: np.ndarray, n_cells: int, values: np.ndarray) -> np.ndarray:
-    """Of the values of the rows in each cell."""
-    n = len(cell)
-    ones = np.ones(n, dtype=values.dtype)
-    found: np.ndarray = sparse.csr_matrix((ones, (cell, np.arange(n))), shape=(n_cells, n)) @ values
-    return found
+@lru_cache(maxsize=4096)
+def _plan(families: tuple[Columns, ...], sizes: Columns, s: Columns) -> tuple[Columns, Contraction]:
+    """How the table of these columns comes from the conditional tables of their ancestors: these
+    columns, and the sum.
+    """
+    own = {family[0]: family for family in families}
+    needed, todo = dict.fromkeys(s), list(s)
+    while todo:
+        for u in own[todo.pop()][1:]:
+            if u not in needed:
+                needed[u] = None
+                todo.append(u)
+    return tuple(needed), Contraction([own[v] for v in needed], dict(enumerate(sizes)), s)
+
+
+def _different(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The rows that differ, and how often each is there."""
+    packed = np.ascontiguousarray(codes, dtype=np.uint32).view(f"V{4 * codes.shape[1]}").ravel()
+    _, first, times = np.unique(packed, return_index=True, return_counts=True)
+    return codes[first], times
+
+
+def _kept(squared: np.ndarray, spread: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+    """The share of vectors of this squared length that is not from drawing, for means of so many
+    rows with this sum of squared deviations over their number.
+    """
+    error = np.where(drawn > 1.5, spread / np.maximum(drawn - 1, 0.5), np.inf)
+    share = 1 - error / np.maximum(squared, np.finfo(np.float64).tiny)
+    return np.clip(share, 0.0, 1.0)[..., None]

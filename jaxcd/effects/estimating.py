@@ -67,14 +67,14 @@ class Estimator(abc.ABC):
 
     def bounds(self, level: float) -> Interval:
         """Between what ends the effect lies whatever is hidden."""
-        return Interval(math.nan, -self.span, self.span, math.nan)
+        return Interval(math.nan, math.nan, lambda: (-self.span, self.span))
 
     @staticmethod
     def _around(value: float, variance: float, level: float) -> Interval:
         """The normal interval."""
         error = math.sqrt(max(variance, 0.0))
         reach = float(special.ndtri(0.5 + level / 2)) * error
-        return Interval(value, value - reach, value + reach, error)
+        return Interval(value, error, lambda: (value - reach, value + reach))
 
 
 @final
@@ -132,7 +132,7 @@ class TableEstimator(Estimator):
 
     def interval(self, given: tuple[str, ...], level: float) -> Interval:
         if self.span == 0:
-            return Interval(0.0, 0.0, 0.0, 0.0)
+            return Interval(0.0, 0.0, lambda: (0.0, 0.0))
         table = self._source.table(self._table_names(given))
         shape = table.counts.shape
         noise = table.noise
@@ -162,7 +162,7 @@ class TableEstimator(Estimator):
             added = table.variance * (weights**2).sum() if noise is None else noise(weights)
             ends.append(self._around(value, variance / n + float(added) / n**2, level))
         low, high = max(ends[0].low, -self.span), min(ends[1].high, self.span)
-        return Interval(math.nan, low, high, math.nan)
+        return Interval(math.nan, math.nan, lambda: (low, high))
 
     def by_families(self, graph: MixedGraph, level: float) -> Interval | None:
         families = families_of(graph, self.treatment, self.outcome)

@@ -87,6 +87,19 @@ class FamilyFormula:
         return np.cumsum([prod(shape) for shape in self.shapes])[:-1]
 
     @cached_property
+    def _places(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Of each cell its table, its row and its level of v, numbered over all tables."""
+        table, row, level = [], [], []
+        rows = levels = 0
+        for t, shape in enumerate(self.shapes):
+            k, width = shape[0], prod(shape[1:])
+            table.append(np.full(k * width, t))
+            row.append(rows + np.tile(np.arange(width), k))
+            level.append(levels + np.repeat(np.arange(k), width))
+            rows, levels = rows + width, levels + k
+        return np.concatenate(table), np.concatenate(row), np.concatenate(level)
+
+    @cached_property
     def _levels(self) -> np.ndarray:
         """1 at the level that is compared, -1 at the one it is compared with."""
         found = np.zeros(self._sizes[self.x])
@@ -98,31 +111,25 @@ class FamilyFormula:
         """How the sum over all columns is done."""
         return Contraction([(self.x,), (self.y,), *self.families], self._sizes)
 
-    def _thetas(self, flat: np.ndarray, extra: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Of each table theta, (levels of v, rows), and the counts that it was divided by."""
-        found = []
-        for part, shape, more in zip(np.split(flat, self._ends), self.shapes, extra, strict=True):
-            table = part.reshape(shape[0], -1)
-            of_level = table.sum(axis=1, keepdims=True)
-            rows = table.sum(axis=0) + more
-            found.append(((table + more * of_level / of_level.sum()) / rows, rows))
-        return found
+    def _thetas(self, flat: np.ndarray, extra: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of each cell theta, and the count that it was divided by."""
+        table, row, level = self._places
+        of_level, more = np.bincount(level, flat)[level], extra[table]
+        rows = np.bincount(row, flat)[row] + more
+        return (flat + more * of_level / np.bincount(table, flat)[table]) / rows, rows
 
-    def _factors(self, thetas: list[tuple[np.ndarray, np.ndarray]]) -> list[np.ndarray]:
-        both = zip(thetas, self.shapes, strict=True)
-        tables = (theta.reshape(shape) for (theta, _), shape in both)
-        return [self._levels, self.contrast.scores, *tables]
+    def _factors(self, theta: np.ndarray) -> list[np.ndarray]:
+        both = zip(np.split(theta, self._ends), self.shapes, strict=True)
+        return [self._levels, self.contrast.scores, *(part.reshape(shape) for part, shape in both)]
 
     def value(self, flat: np.ndarray, extra: np.ndarray) -> float:
         """D; ``extra`` rows that are distributed as all of its table are added to each stratum."""
-        return float(self.contraction(self._factors(self._thetas(flat, extra))))
+        return float(self.contraction(self._factors(self._thetas(flat, extra)[0])))
 
     def slope(self, flat: np.ndarray, extra: np.ndarray) -> np.ndarray:
         """The derivative by each cell, the distribution of the added rows held fixed."""
-        thetas = self._thetas(flat, extra)
-        parts = []
-        slopes = self.contraction.slopes(self._factors(thetas))[2:]
-        for (theta, rows), by_theta in zip(thetas, slopes, strict=True):
-            by_theta = by_theta.reshape(theta.shape)
-            parts.append(((by_theta - (by_theta * theta).sum(axis=0)) / rows).ravel())
-        return np.concatenate(parts)
+        theta, rows = self._thetas(flat, extra)
+        slopes = self.contraction.slopes(self._factors(theta))[2:]
+        by_theta, row = np.concatenate([part.ravel() for part in slopes]), self._places[1]
+        found: np.ndarray = (by_theta - np.bincount(row, by_theta * theta)[row]) / rows
+        return found

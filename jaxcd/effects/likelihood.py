@@ -24,7 +24,8 @@ a conditional probability divides) whose sum is within 5 standard deviations of 
 needs it, and is wide, up to all that is possible.  There a row may be empty, and then the
 likelihood ratio at the truth is larger than chi-square says, because the truth is at an end: v is
 taken twice.  The rows with more than 5 may have any mu_c > -v.  Both numbers were chosen on Sachs
-and Asia by ``benchmarks.effects``.
+and Asia by ``benchmarks.effects``.  Where most rows may be empty intervals hold much of what is
+possible, and cover more than they say.
 
 *The ends* are the largest and smallest D in a convex set, found by steps to the point of the set
 that is best for the present gradient (Frank and Wolfe): mu_c + v = t (T_c + v) / (eta - g_c),
@@ -42,6 +43,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, final
 
 import numpy as np
@@ -60,6 +62,7 @@ __all__ = [
 # counts so many times in it.
 _FULL, _OPEN = 5.0, 2.0
 _LEAST = 1e-9  # of a cell's weight, in records
+_NONE = 1e-6  # rows more in each stratum, in the place of none
 _STAGES = (1.0, 0.1, 0.01, 1e-3, 1e-4)
 _STEPS = 6
 _FAR = 60.0  # of the logarithm of t
@@ -69,21 +72,33 @@ _GAIN = 1e-5  # of the span: what a step must bring
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Interval:
-    """An estimate with its interval.
+    """An estimate with its interval, whose ends are computed when they are asked for.
 
     Args:
         estimate: between the ends.
-        low: the lower end.
-        high: the upper end.
         standard_error: to first order; NaN where there is none.
+        ends: computes the lower and the upper end.
     """
 
     estimate: float
-    low: float
-    high: float
     standard_error: float
+    ends: Callable[[], tuple[float, float]]
+
+    @cached_property
+    def _ends(self) -> tuple[float, float]:
+        return self.ends()
+
+    @property
+    def low(self) -> float:
+        """The lower end."""
+        return self._ends[0]
+
+    @property
+    def high(self) -> float:
+        """The upper end."""
+        return self._ends[1]
 
 
 @final
@@ -183,17 +198,21 @@ class _Likelihood:
         variances: np.ndarray,
         n: np.ndarray,
         axes: Sequence[int],
+        *,
+        signed: bool = True,
     ) -> None:
         self.sizes = np.array([table.size for table in tables])
+        self._table = np.repeat(np.arange(len(tables)), self.sizes)
         self._starts = np.concatenate([[0], np.cumsum(self.sizes)[:-1]])
         self.variances, self.n = variances, n
         flat = np.concatenate([table.ravel() for table in tables])
         each = zip(tables, variances, axes, strict=True)
         seen = np.concatenate([_seen(table, v, axis).ravel() for table, v, axis in each])
         self.v = self.each(variances) * np.where(seen > _FULL, 1.0, _OPEN)
-        self.floor = np.where(seen > _FULL, -self.v, 0.0)
+        self.floor = np.where((seen > _FULL) & signed, -self.v, 0.0)
         self.weight = np.maximum(flat + self.v, _LEAST)
         self._room = self.each(n - self.sums(self.floor)) + self.v
+        self._limit, self._total = self.floor + self.v, n + self.sums(self.v)
         self.top = self._scaled(np.zeros(flat.size), 1.0)
         self.most = self(self.top)
 
@@ -202,7 +221,8 @@ class _Likelihood:
 
     def each(self, of_tables: np.ndarray) -> np.ndarray:
         """A number of each table, for each of its cells."""
-        return np.repeat(of_tables, self.sizes)
+        found: np.ndarray = of_tables[self._table]
+        return found
 
     def sums(self, flat: np.ndarray) -> np.ndarray:
         """Of each table."""
@@ -215,14 +235,18 @@ class _Likelihood:
         """The tables that maximise gradient . mu + t l(mu) among those with sums n."""
         lift = t * self.weight
         apart = self.each(self._most(gradient)) - gradient
-        # Left of the root, from where Newton's steps of a convex falling function never pass it.
-        near = self._most(lift / self._room - apart)
+        # Left of the root, from where Newton's steps of a convex falling function never pass it:
+        # as if one cell had all, and as if all cells were one (Jensen).
+        sums = self.sums(lift)
+        near = np.maximum(
+            self._most(lift / self._room - apart),
+            sums / self._total - self.sums(lift * apart) / sums,
+        )
         for _ in range(80):
             below = apart + self.each(near)
             raw = lift / below
-            inside = raw - self.v > self.floor
-            excess = self.sums(np.where(inside, raw - self.v, self.floor)) - self.n
-            slope = self.sums(np.where(inside, raw / below, 0.0))
+            excess = self.sums(np.maximum(raw, self._limit)) - self._total
+            slope = self.sums(np.where(raw > self._limit, raw / below, 0.0))
             open_ones = (excess > 1e-9 * self.n) & (slope > 0)
             if not open_ones.any():
                 break
@@ -266,9 +290,8 @@ def _seen(table: np.ndarray, variance: float, axis: int) -> np.ndarray:
 
 def likeliest(table: np.ndarray, variance: float, n_samples: float) -> np.ndarray:
     """The table of expected counts where l is largest among those that are not negative, flat."""
-    found = _Likelihood([table], np.array([variance]), np.array([n_samples]), [0])
-    found.floor[:] = 0.0
-    return found._scaled(np.zeros(table.size), 1.0)
+    sizes = np.array([variance]), np.array([n_samples])
+    return _Likelihood([table], *sizes, [0], signed=False).top
 
 
 def profile_interval(
@@ -339,7 +362,7 @@ def profile_of_tables(
     likelihood = _Likelihood(
         tables, np.array(variances, dtype=np.float64), np.array(n_samples, dtype=np.float64), axes
     )
-    n, top, least = float(likelihood.n.max()), likelihood.top, np.full(len(tables), 1e-6)
+    n, top, least = float(likelihood.n.max()), likelihood.top, np.full(len(tables), _NONE)
     estimate = functional.value(top, least)
     move = functional.slope(top, least)
     noisy = likelihood.each(likelihood.variances)
@@ -356,23 +379,35 @@ def profile_of_tables(
         found += noise([part.reshape(table.shape) for part, table in shaped])
     kappa = found / taken if noise is not None and taken > 0 else 1.0
     loss = kappa * float(special.chdtri(1, 1 - level)) / 2
-    ends = []
-    for sign in (-1.0, 1.0):
-        mu, t = top, max(math.sqrt(max(taken, 1e-300) / 2 / loss) * n, 1e-9)
-        for stage in _STAGES:
-            extra = stage * (1 + np.sqrt(likelihood.variances))
-            for _ in range(_STEPS):
-                gradient = sign * n * functional.slope(mu, extra)
-                far, t = likelihood.farthest(gradient, loss, t)
-                now = sign * functional.value(mu, extra)
-                for way in _ALONG:
-                    ahead = mu + way * (far - mu)
-                    if sign * functional.value(ahead, extra) > now + _GAIN * functional.span:
-                        break
-                else:
+    estimate = min(max(estimate, -functional.span), functional.span)
+    # Where to begin looking for t.
+    about = max(math.sqrt(max(taken, 1e-300) / 2 / loss) * n, 1e-9)
+
+    def ends() -> tuple[float, float]:
+        low, high = (_end(likelihood, functional, sign, loss, about) for sign in (-1.0, 1.0))
+        return min(low, estimate), max(high, estimate)
+
+    return Interval(estimate, math.sqrt(max(found, 0.0)), ends)
+
+
+def _end(
+    likelihood: _Likelihood, functional: Functional, sign: float, loss: float, t: float
+) -> float:
+    """The smallest (sign -1) or largest D in the likely set."""
+    mu, n, span = likelihood.top, float(likelihood.n.max()), functional.span
+    for stage in _STAGES:
+        extra = stage * (1 + np.sqrt(likelihood.variances))
+        now = sign * functional.value(mu, extra)
+        for _ in range(_STEPS):
+            gradient = sign * n * functional.slope(mu, extra)
+            far, t = likelihood.farthest(gradient, loss, t)
+            for way in _ALONG:
+                ahead = mu + way * (far - mu)
+                reached = sign * functional.value(ahead, extra)
+                if reached > now + _GAIN * span:
                     break
-                mu = ahead
-        ends.append(functional.value(mu, least))
-    estimate, *ends = np.clip([estimate, *ends], -functional.span, functional.span).tolist()
-    low, high = min(ends[0], estimate), max(ends[1], estimate)
-    return Interval(estimate, low, high, math.sqrt(max(found, 0.0)))
+            else:
+                break
+            mu, now = ahead, reached
+    least = np.full(len(likelihood.n), _NONE)
+    return min(max(functional.value(mu, least), -span), span)

@@ -184,4 +184,4 @@ class WholeGraph:
                 return None
             ends.append(self._effect(found.x, x, weight)[0])
         low, high = min(ends[0], estimate), max(ends[1], estimate)
-        return Interval(estimate, low, high, math.nan)
+        return Interval(estimate, math.nan, lambda: (low, high))

@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 import jaxcd
-from jaxcd.effects.agreeing import AgreeingTables
+from jaxcd.effects.agreeing import _ROWS, AgreeingTables, _kept
 from jaxcd.effects.contracting import Contraction
 from jaxcd.effects.families import FamilyFormula, families_of
 from jaxcd.effects.likelihood import Contrast, likeliest
 from jaxcd.graphs import MixedGraph, random_dag
+from jaxcd.ops.interactions import subsets
+from jaxcd.ops.moments import contrast_basis
 
 SIZES = {0: 2, 1: 3, 2: 2, 3: 3, 4: 2, 5: 2}
 
@@ -116,6 +118,63 @@ def test_tables_that_agree_have_the_noise_they_say() -> None:
     assert max(ratios) <= 1 + 1e-9 and np.mean(ratios) < 0.95
     assert np.mean(np.square(errors)) == pytest.approx(1.0, abs=0.35)
     assert np.abs(np.mean(errors, axis=0)).max() < 4 / 25**0.5
+
+
+@pytest.mark.parametrize(("length", "low", "high"), [(0.0, 0.0, 0.1), (4.0, 0.45, 0.55)])
+def test_what_is_kept_of_a_mean_is_not_from_drawing(length: float, low: float, high: float) -> None:
+    """Means of 100 vectors of 400 numbers with variance 1 are 4 long, squared, beside the truth."""
+    rng = np.random.default_rng(5)
+    rows = rng.normal((length / 400) ** 0.5, 1.0, size=(100, 400))
+    spread = ((rows - rows.mean(axis=0)) ** 2).sum() / 100
+    squared = (rows.mean(axis=0) ** 2).sum()
+    kept = _kept(np.array([squared]), np.array([spread]), np.array([100.0]))
+    assert low <= float(kept[0, 0]) <= high
+    none = _kept(np.array([3.0, 0.0, 2.0]), np.zeros(3), np.array([1.0, 0.0, 1e6]))
+    assert none[:, 0].tolist() == [0.0, 0.0, 1.0]
+
+
+def test_corrections_are_the_best_linear_estimate() -> None:
+    """S A^T (S_s + S_C + A S A^T)^-1 c of the module, row by row and in doubles."""
+    graph = MixedGraph.from_dag(ASIA.dag).reordered(ROWS.domain.names)
+    release = marginals(1)
+    agreeing = AgreeingTables(release, graph)
+    codes, times = np.unique(agreeing._drawn(), axis=0, return_counts=True)
+    share = times / times.sum()
+    of_each = [contrast_basis(k)[codes[:, j]] for j, k in enumerate(agreeing._sizes)]
+
+    def phi(columns: tuple[int, ...]) -> np.ndarray:
+        return np.prod([of_each[j] for j in columns], axis=0)  # two levels: one number a row
+
+    inside = {
+        s for own in agreeing._families.values() for s in subsets(tuple(sorted(own)), smallest=1)
+    }
+    others = agreeing._others(graph, inside, most=10_000)
+    phis = np.concatenate([phi(s) for s in others], axis=1)
+    noise = np.array([release.variances[s] for s in others])
+    own_noise = np.array([release.variances[s] for s in agreeing._offset])
+    slopes, rest = np.zeros((len(others), len(own_noise))), phis - share @ phis
+    for own in agreeing._families.values():
+        shape = [2] * len(own)
+        cell = np.ravel_multi_index(tuple(codes[:, own].T), shape)
+        mean = np.zeros((2 ** len(own), len(others)))
+        for place in np.unique(cell):
+            here = cell == place
+            row = cell % 2 ** (len(own) - 1) == place % 2 ** (len(own) - 1)
+            m, of_row = times[here].sum(), times[row].sum()
+            of_cell = np.average(phis[here], axis=0, weights=times[here])
+            mean[place] = of_cell - np.average(phis[row], axis=0, weights=times[row])
+            squares = times[here] @ ((phis[here] - of_cell) ** 2).sum(axis=1)
+            error = squares / max(m - 1, 1e-9) * (1 / m - 1 / of_row)
+            length = (mean[place] ** 2).sum()
+            mean[place] *= max(0.0, 1 - error / length) if m > 1 and length > 0 else 0.0
+        rest -= mean[cell]
+        tables = np.moveaxis(mean.reshape(*shape, -1), -1, 0)
+        agreeing._add(slopes, own, tables)
+    left = release.n_samples * (rest.T * share) @ rest * _ROWS / (_ROWS - len(others))
+    total = left + np.diag(noise) + slopes * own_noise @ slopes.T
+    weights = np.linalg.solve(total, slopes * own_noise)
+    assert np.abs(weights).max() > 0.01
+    assert np.allclose(agreeing._weights, weights, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["histogram", "marginals"])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import optimize, special
 
-from jaxcd.effects.likelihood import Contrast, profile_interval
+from jaxcd.effects.likelihood import Contrast, Interval, profile_interval
 
 BINARY = Contrast(0, 1, np.array([0.0, 1.0]))
 
@@ -138,3 +138,15 @@ def test_noise_between_cells_widens_by_its_share() -> None:
     ratio = (doubled.high - doubled.low) / (alone.high - alone.low)
     assert ratio == pytest.approx(doubled.standard_error / alone.standard_error, rel=0.02)
     assert ratio > 1
+
+
+def test_ends_are_computed_once_and_only_when_asked_for() -> None:
+    asked = []
+
+    def ends() -> tuple[float, float]:
+        asked.append(1)
+        return -1.0, 2.0
+
+    interval = Interval(0.5, 0.1, ends)
+    assert interval.estimate == 0.5 and not asked
+    assert (interval.low, interval.high) == (-1.0, 2.0) and len(asked) == 1

@@ -243,7 +243,8 @@ class ReleasedInteractions(Release):
 
     def is_built(self, columns: Columns) -> bool:
         """Whether all interactions of the columns were measured."""
-        return all(subset in self.interactions for subset in subsets(columns))
+        known = self.interactions
+        return (not columns or columns in known) and all(s in known for s in subsets(columns))
 
     def of_available(self, part: AvailableInteractions) -> ReleasedInteractions:
         """The release as it would be of rows without missing cells."""
