@@ -4,10 +4,13 @@ local privacy, pairs and FCI are in :mod:`benchmarks.papers_local`.
 
 from __future__ import annotations
 
+from functools import partial
+
 from benchmarks.papers_local import LOCAL, PAIRS, PRIV_FCI
 from benchmarks.papers_results import Claim, Found, Results, Verdict, close, shown
 from benchmarks.papers_theory import NEWER, PCD_THEORY, PRIV_PC_THEORY, PRIVATE_ANM
 from benchmarks.pcd_figure2 import RUNS
+from benchmarks.priv_pc_tests import ORDERS, PUBLISHED_TESTS
 
 REPRODUCED, CONTRADICTED = Verdict.REPRODUCED, Verdict.CONTRADICTED
 NOT_COMPARABLE = Verdict.NOT_COMPARABLE
@@ -35,21 +38,12 @@ def _largest(network: str, entry: str):
     )
 
 
-def _tests(network: str):
-    def found(results: Results) -> float:
-        level = max(
-            row.max_level for row in results.rows("priv_pc_tests", network=network, epsilon=1.0)
-        )
-        return results.mean(
-            "priv_pc_tests",
-            "tests",
-            network=network,
-            algorithm="Priv-PC",
-            max_level=level,
-            epsilon=1.0,
-        )
-
-    return found
+def _tests(
+    network: str, results: Results, *, algorithm: str = "Priv-PC", epsilon: float | None = 1.0
+) -> float:
+    """The tests at the largest level."""
+    rows = results.rows("priv_pc_tests", network=network, algorithm=algorithm, epsilon=epsilon)
+    return max(rows, key=lambda row: row.max_level).tests
 
 
 def _all_tests(network: str, published: int):
@@ -64,7 +58,7 @@ def _all_tests(network: str, published: int):
             ),
             key=lambda row: abs(row.ours - published),
         )
-        ours = _tests(network)(results)
+        ours = _tests(network, results)
         words = (
             f"{ours:.0f}; nearest way of counting {near.ours:.0f} ({near.algorithm}, "
             f"{near.counted}, level {near.max_level}, epsilon {near.epsilon:g})"
@@ -74,14 +68,34 @@ def _all_tests(network: str, published: int):
     return found
 
 
+def _one_way(results: Results) -> Found:
+    """Reproduced where one way of counting comes within 5 % of all published numbers."""
+    found: dict[tuple[str, str, float, str], dict[str, float]] = {}
+    for name in PUBLISHED_TESTS:
+        rows = results.rows("priv_pc_tests", network=name)
+        most = max(row.max_level for row in rows)
+        for row in (row for row in rows if row.epsilon is not None):
+            level = "largest level" if row.max_level == most else f"level {row.max_level}"
+            for way in ("tests", "sieve", "different"):
+                one = row.algorithm, level, row.epsilon, way
+                found.setdefault(one, {})[name] = row[way]
+
+    def off(numbers: dict[str, float]) -> float:
+        return max(abs(numbers[name] / wanted - 1) for name, wanted in PUBLISHED_TESTS.items())
+
+    whole = [entry for entry in found.items() if len(entry[1]) == len(PUBLISHED_TESTS)]
+    (algorithm, level, epsilon, way), numbers = min(whole, key=lambda entry: off(entry[1]))
+    counts = " / ".join(f"{numbers[name]:,.0f}" for name in PUBLISHED_TESTS)
+    words = f"{counts} ({algorithm}, {way}, {level}, epsilon {epsilon:g})"
+    return words, REPRODUCED if off(numbers) <= 0.05 else CONTRADICTED
+
+
 SECOND_HAND = "The number as it was reported to us; the paper's own table was not at hand."
 COUNTED = (
     "Ours counts as the authors' code does: original order, both ends of a pair, sieve and "
     "examination apart, at epsilon 1 a round and the code's largest level. What the table counts "
     "is not said, and the code's data files were not at hand. The number moves with epsilon, with "
-    "the level and with what is counted, and no one way fits all three networks. The nearest one: "
-    "different tests (a pair and its set once) at epsilon .1 a round, 71 / 189 / 1,678, within a "
-    "quarter. All in priv_pc_tests.json. " + SECOND_HAND
+    "the level and with what is counted. All in priv_pc_tests.json. " + SECOND_HAND
 )
 PRIV_PC = (
     *(
@@ -93,7 +107,32 @@ PRIV_PC = (
             _all_tests(name, number),
             COUNTED if name == "asia" else "as Asia",
         )
-        for name, number in (("asia", 95), ("sachs", 165), ("alarm", 1_843))
+        for name, number in PUBLISHED_TESTS.items()
+    ),
+    Claim(
+        "table 3, all three",
+        "the one way of counting that comes nearest to all three together",
+        "95 / 165 / 1,843",
+        CONTRADICTED,
+        _one_way,
+        "No algorithm, level, epsilon and way of counting gives all three within a tenth.",
+    ),
+    Claim(
+        "table 3, order",
+        "tests of PC without privacy, each pair and set once, original / stable order, for Asia, "
+        "Sachs and Alarm",
+        "95, 165, 1,843 (of Priv-PC)",
+        NOT_COMPARABLE,
+        shown(
+            *(
+                partial(_tests, name, algorithm=order, epsilon=None)
+                for name in PUBLISHED_TESTS
+                for order in ORDERS
+            ),
+            form=",.0f",
+        ),
+        "The order alone moves the number by a tenth (Asia, Sachs) and a fifth (Alarm), and ours is a "
+        "half and more above.",
     ),
     Claim(
         "abstract; run-time table",

@@ -8,7 +8,8 @@ how often a sieve with examination errs.
 is not said.  Its authors' code runs the original order of PC, asks both ends of every pair, counts
 sieve and examination apart, and stops above level min(floor(log2 n) - 5, p - 2).  Here: all tests,
 those of the sieve, and different ones (a pair and its set once), at that level and at levels 0
-and 1, over epsilon a round.
+and 1, over epsilon a round; and those of PC without privacy with the same test and threshold, each
+pair and set once, in the original order and in the stable one.
 
 *Errors.*  For a p-value at a distance g from the threshold T, with s the scale of the threshold's
 noise, 2 s that of a query's and e that of the examination's, by convolution of two Laplace laws
@@ -25,6 +26,7 @@ from __future__ import annotations
 import math
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -41,6 +43,8 @@ ALGORITHMS: dict[str, Callable[..., jaxcd.DiscoveryResult]] = {
     "Priv-PC": published.priv_pc,
     "SVT-PC": published.svt_pc,
 }
+#: whether PC without privacy keeps the stable order
+ORDERS = {"PC, original order": False, "PC, stable order": True}
 FIRST = 830_000
 N_DRAWS = 1_000_000
 DISTANCES = (0.005, 0.01, 0.02, 0.05)
@@ -72,15 +76,34 @@ def measure(
     }
 
 
+def without_privacy(data: jaxcd.Dataset, max_level: int, *, stable: bool) -> dict[str, Any]:
+    """The tests of PC with the published test and threshold."""
+    found = jaxcd.pc(
+        data,
+        test=published.ConditionalTau(),
+        decider=jaxcd.Threshold(alpha=0.1),
+        budget=jaxcd.NO_PRIVACY,
+        key=None,
+        max_level=max_level,
+        stable=stable,
+    )
+    return {"tests": float(found.info["n_tests"]), "sieve": None, "different": None, "rounds": None}
+
+
 def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
     """Every network, algorithm, level and price; one data set a network."""
     for name, network in load_networks(chosen.networks, chosen.data).items():
         data = network.sample(chosen.rows, key=ex.key(FIRST, 999))
+        levels = (0, 1, authors_level(chosen.rows, data.n_columns))
         for algorithm in ALGORITHMS:
-            for level in (0, 1, authors_level(chosen.rows, data.n_columns)):
+            for level in levels:
                 for epsilon in chosen.per_round:
                     values = name, algorithm, level, epsilon, chosen.runs
                     yield values, measure, algorithm, data, level, epsilon, chosen.runs
+        for order, stable in ORDERS.items():
+            for level in levels:
+                values = name, order, level, None, chosen.runs
+                yield values, partial(without_privacy, data, level, stable=stable)
 
 
 def sieve_tail(distance: float, scale: float) -> float:
@@ -116,7 +139,7 @@ def finish(record: ex.Record, chosen: Namespace, console: Console) -> Mapping[st
         found = [
             (abs(math.log(row[way] / wanted)), way, row)
             for row in record.rows
-            if row.network == name
+            if row.network == name and row.algorithm in ALGORITHMS
             for way in ("tests", "sieve", "different")
         ]
         for _, way, row in sorted(found, key=lambda entry: entry[0])[:3]:
@@ -148,7 +171,8 @@ EXPERIMENT = ex.Experiment(
     ("network", "algorithm", "max_level", "epsilon", "n_runs"),
     jobs,
     columns=ex.columns_of(
-        "algorithm; level=max_level:d; epsilon:g; tests:.0f; sieve:.0f; different:.0f; rounds:.0f"
+        "algorithm; level=max_level:d; epsilon:g|no noise; tests:.0f; sieve:.0f; different:.0f; "
+        "rounds:.0f"
     ),
     title=lambda row: f"{row.network}: published {PUBLISHED_TESTS.get(row.network, 'no number')}",
     options=(
