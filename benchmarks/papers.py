@@ -44,7 +44,7 @@ QUICK: dict[str, tuple[str, ...]] = {
     "kusner_table2": (),
     "kusner_figures": (),
     "local_multi": ("--cases", "galton", "--p-max", "0.1", "--epsilons", "20"),
-    "local_pairs": ("--pairs", "20"),
+    "local_pairs": ("--pairs", "20", "--methods", "RECI", "IGCI", "CDS", "ANM"),
     "priv_fci": ("--networks", "cancer"),
 }
 #: after which what is running is stopped

@@ -67,7 +67,10 @@ class Results:
                 continue
             counts = Counter(reasons)
             if counts:
-                found[name] = [f"{number} rows: {reason}" for reason, number in counts.items()]
+                found[name] = [
+                    reason if number == 1 else f"{number} rows: {reason}"
+                    for reason, number in counts.items()
+                ]
         return found
 
 
@@ -130,6 +133,17 @@ def above(*values: Value, margin: float = 0.0, form: str = ".2f") -> Any:
         falls = all(a > b + margin for a, b in zip(ours, ours[1:], strict=False))
         words = " / ".join(format(each, form) for each in ours)
         return words, Verdict.REPRODUCED if falls else Verdict.CONTRADICTED
+
+    return found
+
+
+def highest(*values: Value, form: str = ".2f") -> Any:
+    """Reproduced where the first value is above all others."""
+
+    def found(results: Results) -> Found:
+        ours = [value(results) for value in values]
+        words = " / ".join(format(each, form) for each in ours)
+        return words, Verdict.REPRODUCED if ours[0] > max(ours[1:]) else Verdict.CONTRADICTED
 
     return found
 

@@ -319,13 +319,18 @@ def test_how_tests_are_counted(tmp_path):
     out = tmp_path / "tests.json"
     priv_pc_tests.main(words_of("--quick --rows 400 --runs 1 --out", out))
     content = read(out)
-    for row in content["results"]:
+    noisy = [row for row in content["results"] if row["epsilon"] is not None]
+    for row in noisy:
         assert row["different"] <= row["sieve"] <= row["tests"]
         extra = row["rounds"] if row["algorithm"] == "Priv-PC" else 0
         assert row["tests"] == row["sieve"] + extra
     # level 0 asks 28 pairs from both ends
-    first = [row for row in content["results"] if row["max_level"] == 0]
+    first = [row for row in noisy if row["max_level"] == 0]
     assert all(row["different"] == 28 and row["sieve"] <= 56 for row in first)
+    # PC without privacy asks each pair once, in both orders
+    plain = [row for row in content["results"] if row["epsilon"] is None]
+    assert {row["algorithm"] for row in plain} == set(priv_pc_tests.ORDERS)
+    assert all(row["tests"] == 28 for row in plain if row["max_level"] == 0)
     for row in content["errors"]:
         assert row["below"] == pytest.approx(row["below_simulated"], abs=0.002)
         assert row["above"] == pytest.approx(row["above_simulated"], abs=0.002)
