@@ -70,7 +70,10 @@ _Set = TypeVar("_Set", bound=Columns)
 _NOISE_RIDGE, _SAMPLING_RIDGE = 0.005, 0.001  # of v_S and n / K_S in r_S
 _STEPS, _GRADIENT = 300, 3e-5  # the largest entry of the gradient by the scaled parameters
 _MOST_ROUNDS = 20
-_ROWS, _BLUR = 20_000, 0.05  # drawn to see how a model follows what it is fitted to
+# Rows drawn to see how a model follows what it is fitted to, fewer where there are many regressors,
+# of which there are at most so many; and the share of cells drawn anew.
+_ROWS, _FEWER_ROWS, _MANY_ENTRIES, _MOST_ENTRIES = 20_000, 10_000, 500, 2_000
+_BLUR = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,7 +319,9 @@ class _Directions:
     In first order, more of y_T by e moves the expected phi_S by B_S e, with B_S the regression of
     phi_S on all phi_T.  It is taken over rows drawn from the model, some cells of which are drawn
     anew from all levels alike: so a level that the model has never is told from one that follows
-    from others, and a fit at the edge of what is possible moves as one inside.
+    from others, and a fit at the edge of what is possible moves as one inside.  Where the terms
+    have more entries than a regression over so many rows can tell apart, the largest pairs are left
+    out.
 
     Args:
         noisy: what was released.
@@ -327,19 +332,24 @@ class _Directions:
         from scipy import linalg  # slow to load
 
         levels = noisy.cardinalities
-        self._terms = list(model.theta)
+        self._terms, room = [], _MOST_ENTRIES
+        for term in sorted(model.theta, key=lambda t: (len(t), model.theta[t].size)):
+            if model.theta[term].size <= room:
+                self._terms.append(term)
+                room -= model.theta[term].size
+        self._n_rows = _FEWER_ROWS if _MOST_ENTRIES - room > _MANY_ENTRIES else _ROWS
         generator = np.random.default_rng(1)
-        rows = model.sample(_ROWS, seed=1)
+        rows = model.sample(self._n_rows, seed=1)
         blurred = np.where(
             generator.random(rows.shape) < _BLUR, generator.integers(0, levels, rows.shape), rows
         )
         self._columns = [
             contrast_basis(k)[column] for k, column in zip(levels, blurred.T, strict=True)
         ]
-        features = self._features(self._terms)
-        self._of_terms = features - features.mean(axis=0)
+        self._of_terms = self._features(self._terms)
+        self._of_terms -= self._of_terms.mean(axis=0)
         products = self._of_terms.T @ self._of_terms
-        products[np.diag_indices_from(products)] *= 1 + 1 / _ROWS
+        products[np.diag_indices_from(products)] *= 1 + 1 / self._n_rows
         self._factor = linalg.cho_factor(products)
         self._variances = np.repeat(
             [noisy.variances[t] for t in self._terms], [model.theta[t].size for t in self._terms]
@@ -350,11 +360,11 @@ class _Directions:
 
     def _features(self, sets: Sequence[Columns]) -> np.ndarray:
         """phi_S of every row, float64 (rows, entries of all sets)."""
-        parts = [np.zeros((_ROWS, 0))]
+        parts = [np.zeros((self._n_rows, 0))]
         for s in sets:
             phi = self._columns[s[0]]
             for j in s[1:]:
-                phi = (phi[:, :, None] * self._columns[j][:, None, :]).reshape(_ROWS, -1)
+                phi = (phi[:, :, None] * self._columns[j][:, None, :]).reshape(self._n_rows, -1)
             parts.append(phi)
         return np.concatenate(parts, axis=1)
 
@@ -404,6 +414,13 @@ def unexplained(
         sets: that are none of the model's terms.
         alpha: level of each.
     """
+    with one_blas_thread():  # many short products
+        return _unexplained(noisy, model, sets, math.log(alpha))
+
+
+def _unexplained(
+    noisy: NoisyInteractions, model: LogLinearModel, sets: Sequence[_Set], log_alpha: float
+) -> list[_Set]:
     levels = noisy.cardinalities
     expected, directions = ExpectedTables(model, noisy.n_samples), _Directions(noisy, model)
     missed = {
@@ -416,9 +433,7 @@ def unexplained(
         sizes = np.array([missed[s].size for s in statistics])
         log_p = tails.chi_square_log_sf(np.array([*statistics.values()]), sizes)
         return {
-            s: float(value)
-            for s, value in zip(statistics, log_p, strict=True)
-            if value < math.log(alpha)
+            s: float(value) for s, value in zip(statistics, log_p, strict=True) if value < log_alpha
         }
 
     # Under no more than a set's own noise its p-value would be smaller yet: most sets end here.
