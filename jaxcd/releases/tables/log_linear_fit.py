@@ -398,7 +398,10 @@ class _Directions:
         """The covariance that the terms' noise gives to the expected interaction, float64 (entries,
         entries).
         """
-        slopes = self._regression(self._of_terms.T @ self._features([columns]))
+        features = self._features([columns])
+        if not self._variances.any():
+            return np.zeros((features.shape[1], features.shape[1]))
+        slopes = self._regression(self._of_terms.T @ features)
         found: np.ndarray = (slopes.T * self._variances) @ slopes
         return found
 
