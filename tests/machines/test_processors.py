@@ -23,9 +23,8 @@ from jaxcd.ops.standardising import centred, is_constant, quotient, standardised
 # best that it has.
 PROCESSORS = [
     {"OPENBLAS_CORETYPE": "Prescott", "XLA_FLAGS": "--xla_cpu_max_isa=SSE4_2"},
-    {"OPENBLAS_CORETYPE": "Haswell", "XLA_FLAGS": "--xla_cpu_max_isa=AVX2"},
-    {
-        "OPENBLAS_CORETYPE": "Zen",
+    {  # OpenBLAS has these kernels for Zen too.
+        "OPENBLAS_CORETYPE": "Haswell",
         "OPENBLAS_NUM_THREADS": "1",
         "XLA_FLAGS": "--xla_cpu_max_isa=AVX2 --xla_cpu_multi_thread_eigen=false",
     },
