@@ -316,7 +316,7 @@ def _infer_column(raw: RawColumn) -> Column:
     if raw.numbers is not None and raw.numbers.dtype == np.bool_:
         return Categorical((False, True))
     if raw.numbers is not None:
-        return _infer_numbers(raw, bool(np.isnan(raw.numbers.astype(np.float64)).any()))
+        return _infer_numbers(raw, bool(np.isnan(raw.numbers.min(initial=0))))
     uniques, inverse = raw.factorised()
     known = [cell for cell in uniques if not is_missing(cell)]
     missing = True if len(known) < len(uniques) else None

@@ -30,7 +30,7 @@ from jaxcd.data.csv_layout import layout_of
 __all__ = ["well_formed_columns"]
 
 _LEAST_BYTES = 1 << 16  # smaller files are read carefully at once
-_BLOCK = 1 << 22
+_BLOCK = 1 << 20  # bytes; several are held at once
 _LOOK = 1 << 17
 _FEW = MAX_INFERRED_LEVELS
 _LONGEST = 100_000  # bytes of a header
