@@ -111,11 +111,38 @@ def test_a_chain_is_explained_by_its_neighbours(variance: float):
     kept: list[set[tuple[int, int]]] = []
     for seed in range(10):
         noisy = noisy_of(chain(5_000, seed=seed, d=7), (2,) * 7, variance=variance, seed=seed)
-        pairs, model = fit.select_pairs(noisy, alpha=0.001, max_cells=4096)
+        pairs, model = fit.select_pairs(noisy, level=always(0.001), max_cells=4096)
         kept.append(set(pairs))
         assert {(j, j + 1) for j in range(6)} <= set(pairs)
     # 15 other pairs in each, at a level of .001
     assert sum(len(pairs) - 6 for pairs in kept) <= 3
+
+
+def always(alpha: float) -> fit.Level:
+    return lambda n_found: alpha
+
+
+def test_as_many_pairs_are_found_as_have_p_values_below_the_level_of_that_many():
+    """Benjamini and Hochberg's rule, against a constant level at each number of pairs."""
+    rows = np.hstack([chain(600, seed=part, d=4, keep=0.6) for part in range(2)])
+    noisy = noisy_of(rows, (2,) * 8, variance=300.0, seed=1)
+    model = fit.fit_model(noisy, [(j,) for j in range(8)])
+    pairs = list(itertools.combinations(range(8), 2))
+
+    def found(level: fit.Level) -> list[tuple[int, ...]]:
+        return list(fit.unexplained(noisy, model, pairs, level=level))
+
+    def share(rate: float) -> fit.Level:
+        return lambda n_found: rate * n_found / 28
+
+    numbers = []
+    for level in (share(1e-6), share(0.01), share(0.9), LogLinear().level(8)):
+        alone = [found(always(level(k))) for k in range(1, 29)]
+        most = max((k for k, those in enumerate(alone, 1) if len(those) >= k), default=0)
+        assert found(level) == (alone[most - 1][:most] if most else [])
+        numbers.append(most)
+    assert len(set(numbers)) > 1
+    assert LogLinear(alpha=0.003).level(8)(5) == 0.003
 
 
 def test_levels_of_the_choice_are_kept_under_noise():
@@ -124,7 +151,7 @@ def test_levels_of_the_choice_are_kept_under_noise():
     for seed in range(20):
         rows = np.random.default_rng(seed).integers(0, 3, (2_000, 6))
         noisy = noisy_of(rows, (3,) * 6, variance=2_000.0, seed=seed)
-        pairs, _ = fit.select_pairs(noisy, alpha=0.01, max_cells=4096)
+        pairs, _ = fit.select_pairs(noisy, level=always(0.01), max_cells=4096)
         n_false += len(pairs)
     assert stats.binom.sf(n_false - 1, 20 * 15, 0.01) > 1e-3
 
@@ -152,7 +179,7 @@ def test_a_true_model_is_missed_at_the_level(
             rows = np.hstack([chain(2_000, seed=3 * seed + part, d=3) for part in range(3)])
         noisy = noisy_of(rows, (2,) * 9, variance=variance, seed=seed)
         model = fit.fit_model(noisy, terms)
-        n_missed += len(fit.unexplained(noisy, model, pairs, alpha=0.1))
+        n_missed += len(fit.unexplained(noisy, model, pairs, level=always(0.1)))
     n_tests = n_data * len(pairs)
     assert stats.binom.sf(n_missed - 1, n_tests, 0.1) > 1e-3
     if variance > 100:  # with little noise half a row in each cell is much
@@ -172,7 +199,7 @@ def test_cliques_stay_within_their_cells():
     rng = np.random.default_rng(0)
     rows = (rng.integers(0, 2, (4_000, 1)) + (rng.random((4_000, 8)) < 0.2)) % 2
     noisy = noisy_of(rows, (2,) * 8, variance=0.0)
-    pairs, model = fit.select_pairs(noisy, alpha=0.5, max_cells=16)
+    pairs, model = fit.select_pairs(noisy, level=always(0.5), max_cells=16)
     assert model.tree.n_cells <= 16
     more = fit.collider_pairs(pairs, (2,) * 8, max_cells=16)
     assert fit.fit_model(noisy, [*pairs, *more]).tree.n_cells <= 16
@@ -195,7 +222,7 @@ def test_a_triple_that_pairs_do_not_explain_joins_the_model():
     noisy = noisy_of(rows, (2,) * 4, variance=100.0, triples=[(0, 1, 2), (0, 1, 3)])
     pairs = list(itertools.combinations(range(4), 2))
     terms = [*((j,) for j in range(4)), *pairs]
-    assert fit.unexplained_triples(noisy, terms, alpha=0.001) == [(0, 1, 2)]
+    assert fit.unexplained_triples(noisy, terms, level=always(0.001)) == [(0, 1, 2)]
     model = fit.fit_model(noisy, [*terms, (0, 1, 2)])
     table = model.margins[0].sum(axis=model.tree.others(0, (0, 1, 2))) * 20_000
     assert np.abs(interaction(table) - noisy.values[0, 1, 2]).max() < 30

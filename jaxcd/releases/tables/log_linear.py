@@ -77,14 +77,16 @@ _LEAST_CELLS = 64  # of a table that is always small enough to be asked for
 # Child with 1,000 to 100,000 rows.  What the model gets wrong grows with n, as every likelihood
 # ratio does; with few rows the pairs that were chosen are the clearest ones anyway.
 _LEAST_PRICE, _MOST_PRICE = 1.0, 4.0
-# So many pairs are expected to join the model of independent columns.
-_FALSE_PAIRS, _MOST_ALPHA = 0.5, 0.01
+# So many pairs are expected to join the model of independent columns; of the pairs of a model at
+# most this share.
+_FALSE_PAIRS, _MOST_ALPHA = 0.5, 0.1
 # Pairs are chosen where there are more and fewer of them than these (a choice draws a number for
 # every one), and noise on all would hide such a share of the rows.  So many are chosen for each
-# column, in so many rounds; the prices are those of the single columns, the choices, the chosen
-# pairs, and the tables of the model.  Set by hand on Alarm and Child with 10,000 rows.
-_FEW_PAIRS, _MANY_PAIRS, _HIDDEN = 100, 5_000, 0.03
-_PAIRS_A_COLUMN, _ROUNDS = 1.5, 8
+# column, in so many rounds: a pair that explains another should be in the model before the other is
+# drawn.  The prices are those of the single columns, the choices, the chosen pairs, and the tables
+# of the model.  Set by hand on Sachs, Alarm and Child with 10,000 rows.
+_FEW_PAIRS, _MANY_PAIRS, _HIDDEN = 50, 5_000, 0.01
+_PAIRS_A_COLUMN, _ROUNDS = 1.2, 28
 _CHOSEN_SHARES = (0.2, 0.2, 0.35, 0.25)
 
 
@@ -99,8 +101,9 @@ class LogLinear(InteractionsKind):
         shares: positive weights of the two rounds in rho, or with delta = 0 in epsilon; where all
             pairs are measured.
         alpha: a pair joins the model where its p-value under the model is below this, between 0
-            and 1.  None: a half over the number of pairs, at most .01, so that independent columns
-            are rarely joined.
+            and 1.  None: half the number of the model's pairs over that of all pairs, at most .1
+            (Benjamini and Hochberg 1995): so half a false pair is expected among independent
+            columns, and where much is found more is let in, of which the search takes its choice.
         max_clique_cells: pairs that would give the model a table of more cells are left out, from
             16; time and memory grow with it.
         max_candidates: most possible neighbours of a column, 1 to 16.
@@ -113,8 +116,8 @@ class LogLinear(InteractionsKind):
             Gaussian noise, which leaves less noise on the others; a pair with a required edge joins
             it whatever was measured.  Search such a release with the same knowledge.
         selected: with delta > 0 so many pairs are chosen by the exponential mechanism and measured;
-            0: all pairs are measured.  None: 3/2 for each column where there are more than 100
-            pairs, at most 5,000, and the noise of measuring all of them hides 3 % of the rows, else
+            0: all pairs are measured.  None: 6/5 for each column where there are more than 50
+            pairs, at most 5,000, and the noise of measuring all of them hides 1 % of the rows, else
             0.  Several sites, and a purchase with delta = 0, always measure all pairs.
 
     Raises:
@@ -126,8 +129,8 @@ class LogLinear(InteractionsKind):
         :func:`jaxcd.releases.tables.marginal_purchase.pairs_sensitivity`, of round 2
         :func:`jaxcd.releases.tables.marginal_purchase.interactions_sensitivity`.  Event: at most
         two ``GaussianEvent``, whose rhos are fixed shares of the budget's.  Where pairs are chosen:
-        at most ten such events, each of the L2 sensitivity of ``interactions_sensitivity``, and one
-        ``ExponentialMechanismEvent`` for each chosen pair, of scores of sensitivity 2
+        at most thirty such events, each of the L2 sensitivity of ``interactions_sensitivity``, and
+        one ``ExponentialMechanismEvent`` for each chosen pair, of scores of sensitivity 2
         (:class:`jaxcd.releases.tables.pair_selection.PairChoice`).  With delta = 0: L1
         sensitivity, of round 1 :func:`jaxcd.releases.tables.marginal_screen.pairs_for_laplace`, of
         round 2 twice the number of tables; at most two ``PureEvent``.  What is measured next, what
@@ -138,7 +141,7 @@ class LogLinear(InteractionsKind):
 
     Source:
         McKenna, Sheldon, Miklau 2019 for models of noisy margins; McKenna, Mullins, Sheldon, Miklau
-        2022 for choosing what a model explains worst.
+        2022 for choosing what a model explains worst; Benjamini, Hochberg 1995 for ``alpha=None``.
 
     Example:
         >>> import jax, jaxcd
@@ -218,11 +221,12 @@ class LogLinear(InteractionsKind):
         noise = math.sqrt(largest / (2 * price))
         return Plan.of(noise, n_samples, number="number of a chosen pair", unit=budget.unit)
 
-    def level(self, n_columns: int) -> float:
-        """The level at which a pair joins the model."""
-        if self.alpha is not None:
-            return self.alpha
-        return min(_MOST_ALPHA, _FALSE_PAIRS / max(1, math.comb(n_columns, 2)))
+    def level(self, n_columns: int) -> fit.Level:
+        """The level at which a pair joins the model, by the number of the model's pairs."""
+        alpha, n_pairs = self.alpha, max(1, math.comb(n_columns, 2))
+        if alpha is not None:
+            return lambda n_found: alpha
+        return lambda n_found: min(_MOST_ALPHA, _FALSE_PAIRS * n_found / n_pairs)
 
     def modelled(
         self, noisy: fit.NoisyInteractions, known: KnownPairs
@@ -231,7 +235,7 @@ class LogLinear(InteractionsKind):
         d = len(noisy.cardinalities)
         selected, _ = fit.select_pairs(
             noisy,
-            alpha=self.level(d),
+            level=self.level(d),
             max_cells=self.max_clique_cells,
             absent={*known.absent, *_unmeasured(noisy)},
         )
@@ -240,7 +244,7 @@ class LogLinear(InteractionsKind):
         # of what is known not to be joined, what round 2 has measured
         terms: list[Columns] = [*pairs, *(s for s in colliders if s in noisy.values)]
         singles = ((j,) for j in range(d))
-        terms += fit.unexplained_triples(noisy, [*singles, *terms], alpha=self.level(d))
+        terms += fit.unexplained_triples(noisy, [*singles, *terms], level=self.level(d))
         return tuple(terms), screen.candidates_of(pairs, d, most=self.max_candidates)
 
     def buy(self, door: Door, accountant: Accountant) -> ReleasedLogLinear:
@@ -332,7 +336,7 @@ class LogLinear(InteractionsKind):
             noisy = _measured(shop)
             joined, model = fit.select_pairs(
                 noisy,
-                alpha=self.level(len(singles)),
+                level=self.level(len(singles)),
                 max_cells=self.max_clique_cells,
                 start=joined,
                 absent=_unmeasured(noisy),

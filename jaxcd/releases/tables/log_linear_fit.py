@@ -38,7 +38,7 @@ import functools
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar, final
@@ -65,6 +65,8 @@ __all__ = [
 
 Columns = tuple[int, ...]
 Pair = tuple[int, int]
+#: the p-value below which a set counts as unexplained, where so many sets are found
+Level = Callable[[int], float]
 _Set = TypeVar("_Set", bound=Columns)
 
 _NOISE_RIDGE, _SAMPLING_RIDGE = 0.005, 0.001  # of v_S and n / K_S in r_S
@@ -208,7 +210,7 @@ def _features(levels: Columns, clique: Columns, terms: Sequence[Columns]) -> np.
 def select_pairs(
     noisy: NoisyInteractions,
     *,
-    alpha: float,
+    level: Level,
     max_cells: int,
     start: Sequence[Pair] = (),
     absent: Collection[Pair] = (),
@@ -217,7 +219,7 @@ def select_pairs(
 
     Args:
         noisy: interactions of all columns, and of all pairs but absent ones.
-        alpha: level at which a pair counts as not explained.
+        level: at which a pair counts as not explained, by the number of pairs.
         max_cells: no clique's table becomes larger by adding a pair, unless it is the pair's own.
         start: pairs to begin with.
         absent: pairs that are left out.
@@ -232,7 +234,7 @@ def select_pairs(
             noisy,
             model,
             [pair for pair in itertools.combinations(range(d), 2) if pair not in within],
-            alpha=alpha,
+            level=_after(len(chosen), level),
         )
         if chosen:
             added = _apart(missed, levels, chosen, max_cells)
@@ -243,6 +245,11 @@ def select_pairs(
         chosen += added
         model = fit_model(noisy, [*singles, *chosen], start=model.theta)
     return tuple(chosen), model
+
+
+def _after(n_chosen: int, level: Level) -> Level:
+    """The level where so many are found besides those that were chosen before."""
+    return lambda n_found: level(n_chosen + n_found)
 
 
 def neighbouring_triples(pairs: Sequence[Pair]) -> list[Columns]:
@@ -407,7 +414,7 @@ class _Directions:
 
 
 def unexplained(
-    noisy: NoisyInteractions, model: LogLinearModel, sets: Sequence[_Set], *, alpha: float
+    noisy: NoisyInteractions, model: LogLinearModel, sets: Sequence[_Set], *, level: Level
 ) -> list[_Set]:
     """The sets whose interaction the model misses, the clearest first.
 
@@ -415,14 +422,15 @@ def unexplained(
         noisy: what was released, the sets among it.
         model: fitted to some of it.
         sets: that are none of the model's terms.
-        alpha: level of each.
+        level: at which each counts; of all numbers of sets with as many p-values below their level
+            the largest is taken (Benjamini, Hochberg 1995).
     """
     with one_blas_thread():  # many short products
-        return _unexplained(noisy, model, sets, math.log(alpha))
+        return _unexplained(noisy, model, sets, level)
 
 
 def _unexplained(
-    noisy: NoisyInteractions, model: LogLinearModel, sets: Sequence[_Set], log_alpha: float
+    noisy: NoisyInteractions, model: LogLinearModel, sets: Sequence[_Set], level: Level
 ) -> list[_Set]:
     levels = noisy.cardinalities
     expected, directions = ExpectedTables(model, noisy.n_samples), _Directions(noisy, model)
@@ -435,9 +443,12 @@ def _unexplained(
     def below(statistics: Mapping[_Set, float]) -> dict[_Set, float]:
         sizes = np.array([missed[s].size for s in statistics])
         log_p = tails.chi_square_log_sf(np.array([*statistics.values()]), sizes)
-        return {
-            s: float(value) for s, value in zip(statistics, log_p, strict=True) if value < log_alpha
-        }
+        logs = dict(zip(statistics, log_p.tolist(), strict=True))
+        ranked = sorted(logs, key=lambda s: (logs[s], s))
+        n_found = len(ranked)
+        while n_found and not logs[ranked[n_found - 1]] < math.log(level(n_found)):
+            n_found -= 1
+        return {s: logs[s] for s in ranked[:n_found]}
 
     # Under no more than a set's own noise its p-value would be smaller yet: most sets end here.
     rest = below({s: float(m @ m) / max(noisy.variances[s], 1e-9) for s, m in missed.items()})
@@ -446,8 +457,7 @@ def _unexplained(
         law = _scatter(expected.table(s), [levels[j] for j in s]) + directions.noise(s)
         law[np.diag_indices_from(law)] += noisy.variances[s]
         statistics[s] = float(missed[s] @ np.linalg.solve(law, missed[s]))
-    found = below(statistics)
-    return sorted(found, key=lambda s: (found[s], s))
+    return list(below(statistics))
 
 
 def _scatter(cells: np.ndarray, kind: Sequence[int]) -> np.ndarray:
@@ -478,7 +488,7 @@ def _scatter(cells: np.ndarray, kind: Sequence[int]) -> np.ndarray:
 
 
 def unexplained_triples(
-    noisy: NoisyInteractions, terms: Sequence[Columns], *, alpha: float
+    noisy: NoisyInteractions, terms: Sequence[Columns], *, level: Level
 ) -> list[Columns]:
     """The measured triples whose interaction a model of the terms misses, the clearest first, as
     far as each lies in one of its cliques.
@@ -488,7 +498,7 @@ def unexplained_triples(
         return []
     model = fit_model(noisy, terms)
     inside = [s for s in triples if any(set(s) <= set(clique) for clique in model.tree.cliques)]
-    return unexplained(noisy, model, inside, alpha=alpha)
+    return unexplained(noisy, model, inside, level=level)
 
 
 def _forest(pairs: Sequence[Pair], n_columns: int) -> list[Pair]:
