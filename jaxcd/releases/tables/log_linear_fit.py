@@ -38,7 +38,7 @@ import functools
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar, final
@@ -355,7 +355,7 @@ class _Directions:
         ]
         self._of_terms = self._features(self._terms)
         self._of_terms -= self._of_terms.mean(axis=0)
-        products = self._of_terms.T @ self._of_terms
+        products = linalg.blas.dsyrk(1.0, self._of_terms.T)  # the upper half is enough
         products[np.diag_indices_from(products)] *= 1 + 1 / self._n_rows
         self._factor = linalg.cho_factor(products)
         self._variances = np.repeat(
@@ -401,16 +401,34 @@ class _Directions:
         found: np.ndarray = self._features([columns]).T @ self._pull
         return found
 
-    def noise(self, columns: Columns) -> np.ndarray:
-        """The covariance that the terms' noise gives to the expected interaction, float64 (entries,
-        entries).
+    def noise(self, sets: Sequence[Columns]) -> Iterator[np.ndarray]:
+        """The covariances that the terms' noise gives to the expected interactions, float64
+        (entries, entries) each.
         """
-        features = self._features([columns])
+        sizes = [math.prod(self._columns[j].shape[1] for j in s) for s in sets]
         if not self._variances.any():
-            return np.zeros((features.shape[1], features.shape[1]))
-        slopes = self._regression(self._of_terms.T @ features)
-        found: np.ndarray = (slopes.T * self._variances) @ slopes
-        return found
+            yield from (np.zeros((size, size)) for size in sizes)
+            return
+        for together in _parts_of(sizes, _MANY_ENTRIES):
+            features = self._features([sets[place] for place in together])
+            slopes = self._regression(self._of_terms.T @ features)
+            ends = np.cumsum([sizes[place] for place in together])[:-1]
+            for slope in np.split(slopes, ends, axis=1):
+                yield (slope.T * self._variances) @ slope
+
+
+def _parts_of(sizes: Sequence[int], most: int) -> Iterator[list[int]]:
+    """Places of sizes in order, so many together that they add up to at most ``most``, or one."""
+    together: list[int] = []
+    room = most
+    for place, size in enumerate(sizes):
+        if together and size > room:
+            yield together
+            together, room = [], most
+        together.append(place)
+        room -= size
+    if together:
+        yield together
 
 
 def unexplained(
@@ -453,8 +471,8 @@ def _unexplained(
     # Under no more than a set's own noise its p-value would be smaller yet: most sets end here.
     rest = below({s: float(m @ m) / max(noisy.variances[s], 1e-9) for s, m in missed.items()})
     statistics = {}
-    for s in rest:
-        law = _scatter(expected.table(s), [levels[j] for j in s]) + directions.noise(s)
+    for s, noise in zip(rest, directions.noise(list(rest)), strict=True):
+        law = _scatter(expected.table(s), [levels[j] for j in s]) + noise
         law[np.diag_indices_from(law)] += noisy.variances[s]
         statistics[s] = float(missed[s] @ np.linalg.solve(law, missed[s]))
     return list(below(statistics))
