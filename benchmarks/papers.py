@@ -48,7 +48,7 @@ QUICK: dict[str, tuple[str, ...]] = {
     "priv_fci": ("--networks", "cancer"),
 }
 #: after which what is running is stopped
-QUICK_SECONDS = 270
+QUICK_SECONDS = 240
 #: a cache of compiled programs in the folder of a quick run, for all of them
 SHARED = {
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
