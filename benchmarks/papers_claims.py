@@ -15,10 +15,14 @@ from benchmarks.priv_pc_tests import ORDERS, PUBLISHED_TESTS
 REPRODUCED, CONTRADICTED = Verdict.REPRODUCED, Verdict.CONTRADICTED
 NOT_COMPARABLE = Verdict.NOT_COMPARABLE
 NOT_AT_HAND = "number not at hand"
+#: networks on which Priv-PC was not run at all prices
+FURTHER = ("child", "alarm")
 OWN = ("cancer", "earthquake", "survey", "asia", "sachs", "child", "alarm")
 
 
-def _priv_pc(network: str, entry: str, method: str = "Priv-PC, published", epsilon: float = 1.0):
+def _priv_pc(
+    network: str, entry: str, method: str = "Priv-PC, published", epsilon: float | None = 1.0
+):
     return lambda results: results.mean(
         "priv_pc", entry, network=network, method=method, epsilon=epsilon
     )
@@ -31,14 +35,43 @@ def _speed(network: str):
     )
 
 
-def _perfect(network: str, entry: str):
+def _perfect(network: str):
     """Reproduced where the largest mean over the prices of Priv-PC is within .02 of 1."""
 
     def found(results: Results) -> Found:
         rows = results.rows("priv_pc", network=network, method="Priv-PC, published")
-        best = max(row[entry] for row in rows)
-        words = f"{best:.2f} (of {len(rows)} prices)"
-        return words, REPRODUCED if abs(best - 1) <= 0.02 else CONTRADICTED
+        best = max(row.arc_f1_non_private for row in rows)
+        words = f"{best:.2f} (of {len(rows)} prices"
+        near = [row for row in rows if abs(row.arc_f1_non_private - 1) <= 0.02]
+        if near:
+            first = min(near, key=lambda row: row.epsilon)
+            words += f"; first at {first.epsilon:g} a round, a total of {first.total_epsilon:,.0f}"
+        return f"{words})", REPRODUCED if near else CONTRADICTED
+
+    return found
+
+
+def _against_truth(network: str):
+    """Largest over the prices of Priv-PC, and PC without privacy with its test."""
+    return shown(
+        lambda results: max(
+            row.arc_f1
+            for row in results.rows("priv_pc", network=network, method="Priv-PC, published")
+        ),
+        _priv_pc(network, "arc_f1", "PC, ConditionalTau", None),
+    )
+
+
+def _at_totals(network: str, *methods: str):
+    """Arc F1 of methods at epsilon 1 a round, each with its total."""
+
+    def found(results: Results) -> Found:
+        words = (
+            f"{_priv_pc(network, 'arc_f1', method)(results):.2f} (total "
+            f"{_priv_pc(network, 'total_epsilon', method)(results):,.0f})"
+            for method in methods
+        )
+        return " / ".join(words), NOT_COMPARABLE
 
     return found
 
@@ -52,7 +85,7 @@ def _tests(
 
 
 def _all_tests(network: str, published: int):
-    """Contradicted where no way of counting comes within 5 %."""
+    """Ours, and what comes nearest in any way of counting."""
 
     def found(results: Results) -> Found:
         near = min(
@@ -65,16 +98,16 @@ def _all_tests(network: str, published: int):
         )
         ours = _tests(network, results)
         words = (
-            f"{ours:.0f}; nearest way of counting {near.ours:.0f} ({near.algorithm}, "
+            f"{ours:,.0f}; nearest way of counting {near.ours:,.0f} ({near.algorithm}, "
             f"{near.counted}, level {near.max_level}, epsilon {near.epsilon:g})"
         )
-        return words, REPRODUCED if abs(ours - published) <= 0.05 * published else CONTRADICTED
+        return words, NOT_COMPARABLE
 
     return found
 
 
 def _one_way(results: Results) -> Found:
-    """Reproduced where one way of counting comes within 5 % of all published numbers."""
+    """The one way of counting that comes nearest to all published numbers, and by how much."""
     found: dict[tuple[str, str, float, str], dict[str, float]] = {}
     for name in PUBLISHED_TESTS:
         rows = results.rows("priv_pc_tests", network=name)
@@ -91,16 +124,17 @@ def _one_way(results: Results) -> Found:
     whole = [entry for entry in found.items() if len(entry[1]) == len(PUBLISHED_TESTS)]
     (algorithm, level, epsilon, way), numbers = min(whole, key=lambda entry: off(entry[1]))
     counts = " / ".join(f"{numbers[name]:,.0f}" for name in PUBLISHED_TESTS)
-    words = f"{counts} ({algorithm}, {way}, {level}, epsilon {epsilon:g})"
-    return words, REPRODUCED if off(numbers) <= 0.05 else CONTRADICTED
+    words = f"{counts} ({algorithm}, {way}, {level}, epsilon {epsilon:g}; off by up to"
+    return f"{words} {off(numbers):.0%})", NOT_COMPARABLE
 
 
 SECOND_HAND = "The number as it was reported to us; the paper's own table was not at hand."
 COUNTED = (
-    "Ours counts as the authors' code does: original order, both ends of a pair, sieve and "
-    "examination apart, at epsilon 1 a round and the code's largest level. What the table counts "
-    "is not said, and the code's data files were not at hand. The number moves with epsilon, with "
-    "the level and with what is counted. All in priv_pc_tests.json. " + SECOND_HAND
+    "What the table counts, and at which epsilon, is not known to us, and the code's data files "
+    "were not at hand. Ours counts as the authors' code does: original order, both ends of a pair, "
+    "sieve and examination apart, at epsilon 1 a round and the code's largest level. The number "
+    "moves with all of these: each published one is near some way of counting. All in "
+    "priv_pc_tests.json. " + SECOND_HAND
 )
 PRIV_PC = (
     *(
@@ -108,9 +142,9 @@ PRIV_PC = (
             f"table 3, {name.capitalize()}",
             "tests of Priv-PC",
             f"{number:,}",
-            CONTRADICTED,
+            NOT_COMPARABLE,
             _all_tests(name, number),
-            COUNTED if name == "asia" else "as Asia",
+            COUNTED if name == "asia" else "As Asia.",
         )
         for name, number in PUBLISHED_TESTS.items()
     ),
@@ -118,9 +152,10 @@ PRIV_PC = (
         "table 3, all three",
         "the one way of counting that comes nearest to all three together",
         "95 / 165 / 1,843",
-        CONTRADICTED,
+        NOT_COMPARABLE,
         _one_way,
-        "No algorithm, level, epsilon and way of counting gives all three within a tenth.",
+        "On data sampled from the networks. No algorithm, level, epsilon and way of counting that "
+        "we tried gives all three.",
     ),
     Claim(
         "table 3, order",
@@ -136,8 +171,8 @@ PRIV_PC = (
             ),
             form=",.0f",
         ),
-        "The order alone moves the number by a tenth (Asia, Sachs) and a fifth (Alarm); ours of "
-        "Priv-PC is above the published one by a half and more.",
+        "The order alone moves the number by a tenth (Asia, Sachs) or a fifth (Alarm), which does "
+        "not explain that ours of Priv-PC is 1.6, 4.0 and 2.0 times the published one.",
     ),
     Claim(
         "abstract; run-time table",
@@ -163,29 +198,25 @@ PRIV_PC = (
             "privacy with the same test",
             "1.00",
             REPRODUCED,
-            _perfect(name, "arc_f1_non_private"),
-            "The paper's graphs to compare with are, by its code, graphs that a test found.",
+            _perfect(name),
+            "Within .02. The paper's graphs to compare with are, by its code, graphs that a test "
+            "found. The totals are the method's own, which is not proved.",
         )
         for name in OWN
     ),
     *(
         Claim(
             f"figure of F1, {name.capitalize()}",
-            "the same against the true CPDAG",
-            "1.00",
-            verdict,
-            _perfect(name, "arc_f1"),
-            "" if verdict is REPRODUCED else "PC with this test does not reach the truth itself.",
+            "the same against the true CPDAG: Priv-PC / PC without privacy with the same test",
+            "(not in the paper)",
+            NOT_COMPARABLE,
+            _against_truth(name),
+            "The 1.00 above is against the graph of a test. PC without privacy does not reach 1 "
+            "either."
+            if name != "earthquake"
+            else "The 1.00 above is against the graph of a test, which is the truth here.",
         )
-        for name, verdict in (
-            ("cancer", CONTRADICTED),
-            ("earthquake", REPRODUCED),
-            ("survey", CONTRADICTED),
-            ("asia", CONTRADICTED),
-            ("sachs", CONTRADICTED),
-            ("child", CONTRADICTED),
-            ("alarm", CONTRADICTED),
-        )
+        for name in OWN
     ),
     *(
         Claim(
@@ -194,9 +225,9 @@ PRIV_PC = (
             NOT_AT_HAND,
             NOT_COMPARABLE,
             shown(_priv_pc(name, "arc_f1"), _priv_pc(name, "total_epsilon")),
-            "All 21 prices of the authors' code: priv_pc.json."
-            if name in OWN[:5]
-            else "Further prices, not all 21, for their time: priv_pc.json and the list below.",
+            "Further prices, not all 21, for their time: priv_pc.json and the list below."
+            if name in FURTHER
+            else "All 21 prices of the authors' code: priv_pc.json.",
         )
         for name in OWN
     ),
@@ -206,13 +237,14 @@ PRIV_PC = (
             "arc F1 against the truth, epsilon 1 a round: Priv-PC / no subsample / SVT-PC / EM-PC",
             NOT_AT_HAND,
             NOT_COMPARABLE,
-            shown(
-                _priv_pc(name, "arc_f1"),
-                _priv_pc(name, "arc_f1", "Priv-PC, published, no subsample"),
-                _priv_pc(name, "arc_f1", "SVT-PC, published"),
-                _priv_pc(name, "arc_f1", "EM-PC, published"),
+            _at_totals(
+                name,
+                "Priv-PC, published",
+                "Priv-PC, published, no subsample",
+                "SVT-PC, published",
+                "EM-PC, published",
             ),
-            "Equal prices of a round are not equal totals: priv_pc.json has those.",
+            "Equal prices of a round are not equal totals.",
         )
         for name in OWN
     ),
@@ -248,7 +280,7 @@ PCD = (
             ".05 (the level)",
             verdict,
             close(_figure_1(f"{method}, no privacy", "type_1", n, level), 0.05, within=0.05),
-            why,
+            why + " 100 data sets; the figure itself was not at hand.",
         )
         for n in (200, 500)
         for level in (1, 3, 5)
@@ -257,14 +289,17 @@ PCD = (
                 "K + I",
                 IDENTITY,
                 CONTRADICTED if level == 5 else REPRODUCED,
-                "The sine of a sum of five columns is regressed too little." if level == 5 else "",
+                "The sine of a sum of five columns is regressed too little."
+                if level == 5
+                else "Within .05 of the level.",
             ),
             (
                 "n lambda / 2",
                 LAMBDA,
                 CONTRADICTED,
-                "The objective's own reading hardly regresses and rejects every true null "
-                "(PRIVACY.md H5).",
+                "The objective as printed, with lambda = 1, hardly regresses and rejects every "
+                "true null (PRIVACY.md H5). The other reading of lambda = 1 keeps the "
+                "level with up to three columns.",
             ),
         )
     ),
@@ -275,7 +310,7 @@ PCD = (
             "about .01",
             REPRODUCED,
             close(_figure_1(f"{IDENTITY}, no privacy", "type_2", n, level), 0.01, within=0.02),
-            "The number as it was reported to us; the figure itself was not at hand.",
+            "Within .02. The number as it was reported to us; the figure itself was not at hand.",
         )
         for n in (200, 500)
         for level in (1, 3, 5)
@@ -285,13 +320,12 @@ PCD = (
             f"figure 1, type II, n = {n}",
             "|Z| = 3, epsilon = 1; K + I",
             "about .01",
-            CONTRADICTED,
-            close(
-                _figure_1(f"{IDENTITY}, published noise", "type_2", n, 3, 1.0), 0.01, within=0.05
-            ),
-            "B is 1 at these sizes, as Delta_R is above the statistic, so that the noise has the "
-            "scale 4 / epsilon and hides everything; Delta_P = B - p is a reconstruction (the text "
-            "was not at hand), and no epsilon up to 20 comes below .3 with it.",
+            NOT_COMPARABLE,
+            shown(_figure_1(f"{IDENTITY}, published noise", "type_2", n, 3, 1.0), form=".3f"),
+            "Our noise may not be the paper's: Delta_P = B - p is a reconstruction, as the text "
+            "was not at hand. With it B is 1 at these sizes, as Delta_R is above the statistic, "
+            "so that the noise has the scale 4 / epsilon and hides everything: no epsilon up to "
+            "20 comes below .3.",
         )
         for n in (200, 500)
     ),
@@ -301,7 +335,8 @@ PCD = (
         NOT_AT_HAND,
         NOT_COMPARABLE,
         shown(*(_figure_1("Kendall, Priv-PC's noise", "type_1", 500, z, 1.0) for z in (1, 3, 5))),
-        "Strata are cells of Z, too coarse to separate three columns and more.",
+        "Without noise it is .03 / 1.00 / 1.00: strata are cells of Z, too coarse to separate "
+        "three columns and more.",
     ),
     *(
         Claim(
@@ -323,7 +358,8 @@ PCD = (
     ),
     Claim(
         "figure 3, Sachs",
-        "arc F1 of 17 arcs: K + I, no noise / K + I at epsilon 1 / Kendall (Priv-PC) at 1",
+        "arc F1 of 17 arcs: K + I, no noise / K + I at epsilon 1 a test / Kendall (Priv-PC) at 1 a "
+        "round; no total is proved, ours are 83 and 73",
         NOT_AT_HAND,
         NOT_COMPARABLE,
         shown(

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import enum
 import json
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -58,20 +57,30 @@ class Results:
         return fmean(row[entry] for row in self.rows(name, **wanted))
 
     def left_out(self) -> dict[str, list[str]]:
-        """Reasons by file, with how many rows have them."""
+        """Reasons by file, with how many rows have them and what these have in common."""
         found = {}
         for name in LEFT_OUT:
             try:
-                reasons = [entry["reason"] for entry in self.content(name).get("left_out", ())]
+                entries = self.content(name).get("left_out", ())
             except Missing:
                 continue
-            counts = Counter(reasons)
-            if counts:
-                found[name] = [
-                    reason if number == 1 else f"{number} rows: {reason}"
-                    for reason, number in counts.items()
-                ]
+            alike: dict[str, list[dict[str, Any]]] = {}
+            for entry in entries:
+                alike.setdefault(entry["reason"], []).append(entry)
+            if alike:
+                found[name] = [_left_out(*several) for several in alike.items()]
         return found
+
+
+def _left_out(reason: str, entries: list[dict[str, Any]]) -> str:
+    if len(entries) == 1:
+        return reason
+    common = (
+        f"{name} {value}"
+        for name, value in entries[0].items()
+        if name != "reason" and all(entry.get(name) == value for entry in entries)
+    )
+    return f"{len(entries)} rows ({', '.join(common)}): {reason}"
 
 
 LEFT_OUT = ("priv_pc", "priv_pc_tests", "pcd_figure2", "local_multi", "local_pairs", "priv_fci")
@@ -125,12 +134,12 @@ def at_most(value: Value, published: float, form: str = ".4g") -> Any:
     return found
 
 
-def above(*values: Value, margin: float = 0.0, form: str = ".2f") -> Any:
-    """Reproduced where the values fall from each to the next by more than the margin."""
+def above(*values: Value, form: str = ".2f") -> Any:
+    """Reproduced where the values fall from each to the next."""
 
     def found(results: Results) -> Found:
         ours = [value(results) for value in values]
-        falls = all(a > b + margin for a, b in zip(ours, ours[1:], strict=False))
+        falls = all(a > b for a, b in zip(ours, ours[1:], strict=False))
         words = " / ".join(format(each, form) for each in ours)
         return words, Verdict.REPRODUCED if falls else Verdict.CONTRADICTED
 

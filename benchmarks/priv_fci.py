@@ -133,13 +133,16 @@ SCORES = {
 
 def reached(rows: Sequence[ex.Row]) -> list[dict[str, Any]]:
     """For each case and private method the smallest total from which on it is within 0.02 of the
-    reference, by score; else None.
+    reference, by score; else None.  A method that was not run has no entry, nor has a case without
+    the reference.
     """
     found = []
-    for case in dict.fromkeys(row.case for row in rows):
-        reference = next(row for row in rows if row.like(case=case, method=REFERENCE))
+    for reference in (row for row in rows if row.method == REFERENCE):
+        case = reference.case
         for method in PRIVATE:
             line = [row for row in rows if row.like(case=case, method=method.label)]
+            if not line:
+                continue
             line.sort(key=lambda row: row.epsilon)
             entry: dict[str, Any] = {"case": case, "method": method.label}
             entry["reference"] = {score: reference[score] for score in SCORES}
@@ -152,17 +155,16 @@ def reached(rows: Sequence[ex.Row]) -> list[dict[str, Any]]:
 
 
 def run_times(rows: Sequence[ex.Row]) -> list[dict[str, Any]]:
-    """For each whole network and method the largest median over the totals, beside the published
-    time.
+    """For each whole network and method that was run the largest median over the totals, beside the
+    published time.
     """
     times = []
     for network, stated in PUBLISHED_SECONDS.items():
         here = [row for row in rows if row.network == network and not row.hidden]
         if here:
-            seconds = {
-                m.label: max(row.seconds for row in here if row.method == m.label)
-                for m in (*NON_PRIVATE, *PRIVATE, *PUBLISHED)
-            }
+            seconds: dict[str, float] = {}
+            for row in here:
+                seconds[row.method] = max(row.seconds, seconds.get(row.method, 0.0))
             times.append({"network": network, "published": stated, "seconds": seconds})
     return times
 
@@ -177,12 +179,14 @@ def plot(rows: Sequence[ex.Row], path: Path) -> None:
         score, case = list(SCORES)[place[0]], cases[place[1]]
         for i, method in enumerate(PRIVATE):
             line = [row for row in rows if row.like(case=case, method=method.label)]
+            if not line:
+                continue
             xy = [row.epsilon for row in line], [row[score] for row in line]
             ax.plot(*xy, color=f"C{i}", marker="o", markersize=3, label=method.label)
         for method, style in zip(NON_PRIVATE, ("-", "--", ":", "-."), strict=True):
-            row = next(row for row in rows if row.like(case=case, method=method.label))
             look = {"color": "0.4", "linewidth": 1, "linestyle": style}
-            ax.axhline(row[score], label=method.label, **look)
+            for row in (row for row in rows if row.like(case=case, method=method.label)):
+                ax.axhline(row[score], label=method.label, **look)
         ax.set(xscale="log", ylim=(-0.03, 1.03))
     for line, words in zip(axes, SCORES.values(), strict=True):
         line[0].set_ylabel(f"F1, {words}")
@@ -289,14 +293,10 @@ def finish(record: ex.Record, chosen: Namespace, console: Console) -> Mapping[st
     title = f"total epsilon from which on F1 is within {CLOSE} of {REFERENCE}"
     caption = "skeleton / marks / directed"
     console.print(ex.table_of(by_case.values(), columns, title, caption))
-    lines = (
-        [
-            {"method": label, **{entry["network"]: entry["seconds"][label] for entry in times}}
-            for label in times[0]["seconds"]
-        ]
-        if times
-        else []
-    )
+    lines = [
+        {"method": label, **{entry["network"]: entry["seconds"].get(label) for entry in times}}
+        for label in dict.fromkeys(label for entry in times for label in entry["seconds"])
+    ]
     stated = {entry["network"]: entry["published"] for entry in times}
     columns = [ex.Column("method"), *(ex.Column(name, name, ".3f") for name in stated)]
     title = "seconds a run after compilation (published: Priv-FCI, Varici 2022, another machine)"

@@ -359,6 +359,19 @@ def test_private_fci(tmp_path, capsys):
     assert "published" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("words", ["published", "CovarianceNorm", "Levelwise"])
+def test_private_fci_with_some_of_its_methods(tmp_path, capsys, words):
+    """No reference line, no private method, or no published one."""
+    out = tmp_path / "priv_fci.json"
+    tiny = "--quick --rows 310 --runs 1 --networks cancer --epsilon 2 --methods"
+    priv_fci.main(words_of(tiny, words, "--out", out))
+    content = read(out)
+    (method,) = {row["method"] for row in content["results"]}
+    assert words in method and content["reached"] == []
+    assert list(content["run_times"][0]["seconds"]) == [method]
+    assert out.with_suffix(".png").is_file() and method in capsys.readouterr().out
+
+
 def test_there_is_something_for_fci_to_find():
     """Every hidden case has an edge between variables that the network does not join."""
     for case in priv_fci.CASES:
@@ -385,6 +398,7 @@ def test_when_a_method_is_close():
     # close at 1, but not from there on
     assert (entry["skeleton_f1"], entry["orientation_f1"]) == (4, 1)
     assert priv_fci.reached([*line, row(label, 16, 0.5)])[0]["skeleton_f1"] is None
+    assert [found["method"] for found in priv_fci.reached(line)] == [label]
 
 
 def test_a_column_that_is_a_function_of_others_keeps_its_edges():
