@@ -146,7 +146,7 @@ def draw(rows: Sequence[ex.Row], path: Path) -> None:
     """Type I error by law (lines), size and test (columns), as shades with numbers; the frame marks
     the test that the docs name.
     """
-    from matplotlib.colors import TwoSlopeNorm
+    from matplotlib.colors import Normalize, TwoSlopeNorm
 
     names = [n for n in (*OURS, *PEERS) if any(row.test == n for row in rows)]
     sizes = {n: sorted({row.n_samples for row in rows if row.test == n}) for n in names}
@@ -155,7 +155,7 @@ def draw(rows: Sequence[ex.Row], path: Path) -> None:
     figure, axes = ex.panels(1, 2, width=0.34 * len(columns) + 2.4, height=0.26 * len(laws) + 1.5)
     cells = {(row.law, row.test, row.n_samples): row for row in rows}
     shades = (("type_1", "type I error at .05", "RdBu_r", TwoSlopeNorm(0.05, 0, 0.5)),)
-    shades += (("power", "power", "Greens", None),)
+    shades += (("power", "power", "Greens", Normalize(0, 1.8)),)
     for axis, (rate, title, colours, norm) in zip(axes[0], shades, strict=True):
         table = np.full((len(laws), len(columns)), np.nan)
         for i, law in enumerate(laws):

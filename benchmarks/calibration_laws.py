@@ -248,7 +248,7 @@ LAWS: Sequence[Law] = (
     Law("binary", _binary, KCI, "two logistic columns"),
     Law("few levels", _few_levels, KCI, "three and four levels"),
     Law("level and number", _level_and_number, RCIT, "three levels; a number"),
-    Law("mixed", _mixed, RCIT, "Z: a label of three, and a number", levels=(2,)),
+    Law("mixed", _mixed, KCI, "Z: a label of three, and a number", levels=(2,)),
     Law("levels given", _levels_given, RCIT, "Z: two columns of four levels"),
     Law("near-deterministic", _near_deterministic, RCIT, "errors of one hundredth"),
     Law("chain", _between, RCIT, "x -> z -> y"),

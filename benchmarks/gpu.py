@@ -128,7 +128,8 @@ def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
     structure = "cancer" if chosen.quick else "alarm"
     (network,) = load_networks([structure], chosen.data).values()
     for rows in (300,) if chosen.quick else (8_000, 100_000):
-        yield ("run", f"PC with RCIT, {structure}", rows), pc_with_rcit, network, rows, 0, None
+        key = ("run", f"PC with RCIT, {structure}", rows)
+        yield key, pc_with_rcit, lambda run: network.dag, rows, 0, None
     rows = 20_000 if chosen.quick else 10_000_000
     yield ("run", "release of marginals", rows), release_of_marginals, rows
 

@@ -23,6 +23,8 @@ TOP = {
     "CONTRIBUTING.md": "CONTRIBUTING.md",
     "CHANGELOG.md": "CHANGELOG.md",
 }
+#: Pictures beside the files, named there by this path from the folder of this file.
+PICTURES = {"calibration.png": "../benchmarks/results/calibration.png"}
 ROLE = re.compile(r":(?:class|func|meth|mod|data|attr|exc|obj):`~?([^`]+)`")
 PROMPT = re.compile(r"(?:^(?P<pad> *)>>> .*\n(?:(?P=pad).*\S.*(?:\n|\Z))*)", re.MULTILINE)
 EDGE = re.compile(r"(?<!\w)_|_(?!\w)")
@@ -37,6 +39,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         # A list's paragraphs are three spaces deep in the files, four in this Markdown.
         text = re.sub(r"^ {3}(?=\S)", " " * 4, text, flags=re.MULTILINE)
         files.append(File.generated(config, name, content=text))
+    for name, source in PICTURES.items():
+        files.append(File.generated(config, name, abs_src_path=str(folder / "docs" / source)))
     index = "# Reference\n\n" + "\n".join(map(row, jaxcd.__all__))
     files.append(File.generated(config, "reference/index.md", content=index))
     for room in set(re.findall(r"reference/(\w+)\.md", str(config.nav))) - {"index"}:
@@ -47,7 +51,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(text: str, page: Page, **_: object) -> str:
-    """Research notes, written line by line: tables, lists and statements become paragraphs."""
+    """Pictures where the site has them; research notes, written line by line: tables, lists and
+    statements become paragraphs.
+    """
+    for name, source in PICTURES.items():
+        text = text.replace(f"]({source})", f"]({name})")
     if page.file.src_uri not in ("PRIVACY.md", "NONLINEAR.md"):
         return text
     text = re.sub(r"\n(?= {0,3}(?:\*\*|\d\. |- ))|(?<!\|)\n(?=\|)", "\n\n", text)

@@ -12,6 +12,7 @@ import jax
 import networkx as nx
 import numpy as np
 import pytest
+from scipy import stats
 
 import jaxcd
 from benchmarks import (
@@ -265,6 +266,32 @@ def test_a_whole_search_says_its_work(tmp_path, capsys):
     assert 1 <= row["n_factorisations"] <= 5 * 6 and 1 <= row["n_residuals"] <= 4 * 5
     assert row["n_tests"] >= 10 and 0 <= row["skeleton_f1"] <= 1
     assert "level 1:" in capsys.readouterr().out
+
+
+def test_searches_from_other_roots_and_with_the_regression_of_before(tmp_path):
+    out = tmp_path / "rcit_pc.json"
+    words = "--quick --structures random-4 --rows 60 --max-level 1 --roots uniform heavy"
+    rcit_pc.main(words_of(words + " --regressions chosen scores --out", out))
+    content = read(out)
+    assert [(row["roots"], row["regression"]) for row in content["results"]] == [
+        (roots, which) for roots in ("uniform", "heavy") for which in ("chosen", "scores")
+    ]
+    assert len(content["means"]) == 4
+    for row in content["results"]:
+        found = row["n_true"] - row["n_missing"]
+        both = 2 * found + row["n_false"] + row["n_missing"]
+        assert row["skeleton_f1"] == pytest.approx(2 * found / both)
+    model = rcit_pc.structural.nonlinear_sem(nx.DiGraph([("x", "y")]), key=jax.random.key(0))
+    draws = {
+        roots: rcit_pc.sample(model, 20_000, roots, jax.random.key(1)) for roots in rcit_pc.ROOTS
+    }
+    kurtosis = {roots: stats.kurtosis(data.values("x")) for roots, data in draws.items()}
+    assert kurtosis["uniform"] == pytest.approx(-1.2, abs=0.1)
+    assert kurtosis["normal"] == pytest.approx(0.0, abs=0.3) and kurtosis["heavy"] > 3
+    for data in draws.values():
+        x, y = data.values("x"), data.values("y")
+        rest = y - model.mechanisms["y"].mean(x[:, None])
+        assert abs(np.corrcoef(x, rest)[0, 1]) < 0.03 and rest.std() == pytest.approx(1, abs=0.03)
 
 
 def test_options_that_are_not_given(tmp_path):

@@ -127,7 +127,10 @@ def sufficient_rank(n_columns: int, bandwidth: float) -> int:
     return math.comb(math.floor(math.log(5e-8) / math.log(ratio)) + n_columns, n_columns)
 
 
-def nystroem(x: jax.Array, bandwidth: float, *, rank: int, n_search: int = N_SEARCHED) -> LowRank:
+@partial(jax.jit, static_argnames=("rank", "n_search"))
+def nystroem(
+    x: jax.Array, bandwidth: jax.Array | float, *, rank: int, n_search: int = N_SEARCHED
+) -> LowRank:
     """The Nystroem factor of the Gaussian Gram matrix of x, (n, d) -> (n, rank).
 
     Its landmarks are chosen among the first ``n_search`` rows (put the rows into random order
