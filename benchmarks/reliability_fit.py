@@ -23,6 +23,7 @@ MAPS = Path(recalibration.__file__).with_name("reliability.json")
 RELEASES = {
     "histogram": "histogram",
     "marginals": "marginals",
+    "log-linear": "log-linear",
     "moments": "second-moments",
     "features": "features",
     "rare": "features",
