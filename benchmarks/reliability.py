@@ -12,12 +12,12 @@ columns: in how many of the B draws it was joined, whether the first run found i
 of the R - 1 other runs it was joined.
 
 Kinds: ``histogram``, ``marginals`` and ``log-linear`` (3, 5 and 8 discrete columns of 2 or 3
-levels, tables from a Dirichlet), ``moments`` (8 columns, linear Gaussian), ``features`` (6 numeric and nominal columns of
-:mod:`benchmarks.mixed`) and ``rare`` (5 such columns and one independent of them, of which three
-levels are held by 2 to 20 people).  Truths of the set ``fitted`` fit the numbers of
-``jaxcd/discovery/reliability.json`` (``python -m benchmarks.reliability_fit``); those of the set
-``held-out`` have other seeds and never fit anything, and so have the built-in networks and the
-patients of :mod:`benchmarks.patients` (set ``networks``).
+levels, tables from a Dirichlet), ``moments`` (8 columns, linear Gaussian), ``features`` (6 numeric
+and nominal columns of :mod:`benchmarks.mixed`) and ``rare`` (5 such columns and one independent of
+them, of which three levels are held by 2 to 20 people).  Truths of the set ``fitted`` fit the
+numbers of ``jaxcd/discovery/reliability.json`` (``python -m benchmarks.reliability_fit``); those of
+the set ``held-out`` have other seeds and never fit anything, and so have the built-in networks and
+the patients of :mod:`benchmarks.patients` (set ``networks``).
 """
 
 from __future__ import annotations
