@@ -87,13 +87,13 @@ def edge_confidence(
        of new runs.  A map that was fitted on random truths turns shares into how often edges
        return over new data and new noise (:mod:`jaxcd.discovery.recalibration`).
 
-    The map is an average over truths, and fits those like them.  On truths that did not fit it
+    The map is an average over truths, and fits those like them.  On 285 truths that did not fit it
     (``python -m benchmarks.reliability``, ``benchmarks.reliability_fit``) found edges that scored
-    .5 and more returned in .05 more or less of the runs than they scored, for each kind of
-    release, and so did those above .95.  Between .5 and .95 that was seen of all kinds together
-    but for .06 between .5 and .7, and of single kinds it cannot be told: each has 2 to 30 edges in
-    a bin.  Neither number is a posterior.  Pairs that the graph does not join have one too, which
-    estimates how often the pipeline invents the edge (type I).  Nothing sensitive is touched: rows
+    .5 and more returned in .02 more or less of the runs than they scored, for each kind of
+    release; of all kinds together in .05 more or less in each of four bins of scores.  Between .5
+    and .95 single kinds have 1 to 27 edges in a bin, too few to tell.  Neither number is a
+    posterior.  Pairs that the graph does not join have one too, which estimates how often the
+    pipeline invents the edge (type I).  Nothing sensitive is touched: rows
     are drawn from released numbers, so the noise may be simulated.
 
     Args:
