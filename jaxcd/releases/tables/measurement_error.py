@@ -124,7 +124,9 @@ class MeasurementErrorScore(GraphScore):
         """The means of the release's cells under the fit of one DAG, bool (d, d), those with codes
         of missing cells too; float64, of the release's shape.
         """
-        return self._table.seen(self.fit(adjacency).means)[0].reshape(self._release.cardinalities)
+        means = self._table.seen(self.fit(adjacency).means)[0]
+        cells: np.ndarray = means.reshape(self._release.values.shape)
+        return cells
 
     def totals(self, adjacencies: np.ndarray) -> np.ndarray:
         """Scores of many DAGs: bool (G, d, d) in, float64 (G,) out, nats."""
