@@ -11,13 +11,13 @@ given to ``edge_confidence``, without recalibration and with B draws.  Recorded 
 columns: in how many of the B draws it was joined, whether the first run found it, and in how many
 of the R - 1 other runs it was joined.
 
-Kinds: ``histogram`` and ``marginals`` (3 and 5 discrete columns of 2 or 3 levels, tables from a
-Dirichlet), ``moments`` (8 columns, linear Gaussian), ``features`` (6 numeric and nominal columns of
-:mod:`benchmarks.mixed`) and ``rare`` (5 such columns and one independent of them, of which three
-levels are held by 2 to 20 people).  Truths of the set ``fitted`` fit the numbers of
-``jaxcd/discovery/reliability.json`` (``python -m benchmarks.reliability_fit``); those of the set
-``held-out`` have other seeds and never fit anything, and so have the built-in networks and the
-patients of :mod:`benchmarks.patients` (set ``networks``).
+Kinds: ``histogram``, ``marginals`` and ``log-linear`` (3, 5 and 8 discrete columns of 2 or 3
+levels, tables from a Dirichlet), ``moments`` (8 columns, linear Gaussian), ``features`` (6 numeric
+and nominal columns of :mod:`benchmarks.mixed`) and ``rare`` (5 such columns and one independent of
+them, of which three levels are held by 2 to 20 people).  Truths of the set ``fitted`` fit the
+numbers of ``jaxcd/discovery/reliability.json`` (``python -m benchmarks.reliability_fit``); those of
+the set ``held-out`` have other seeds and never fit anything, and so have the built-in networks and
+the patients of :mod:`benchmarks.patients` (set ``networks``).
 """
 
 from __future__ import annotations
@@ -44,12 +44,14 @@ from jaxcd.releases import ReleaseKind
 KINDS: dict[str, ReleaseKind] = {
     "histogram": jaxcd.Histogram(),
     "marginals": jaxcd.Marginals(),
+    "log-linear": jaxcd.LogLinear(),
     "moments": jaxcd.SecondMoments(),
     "features": jaxcd.Features(),
     "rare": jaxcd.Features(),
 }
 NETWORKS = ("cancer", "earthquake", "survey", "asia")
-NAMED = {"histogram": NETWORKS, "marginals": NETWORKS, "rare": ("patients",)}
+N_COLUMNS = {"histogram": 3, "marginals": 5, "log-linear": 8}
+NAMED = {**dict.fromkeys(N_COLUMNS, NETWORKS), "rare": ("patients",)}
 PARTS = ("fitted", "held-out", "networks")
 FIRST_SEED = {"fitted": 10_000, "held-out": 20_000}
 DELTA = 1e-6
@@ -101,8 +103,8 @@ def scale_of(seed: int) -> tuple[int, float]:
 def random_truth(kind: str, seed: int) -> Sampler:
     """How the rows of a truth are drawn, by the number of the draw."""
     n = scale_of(seed)[0]
-    if kind in ("histogram", "marginals"):
-        network = discrete_network(seed, n_columns=3 if kind == "histogram" else 5)
+    if kind in N_COLUMNS:
+        network = discrete_network(seed, n_columns=N_COLUMNS[kind])
         return lambda draw: network.sample(n, key=jax.random.key(1000 * seed + draw))
     if kind == "moments":
         dag = random_dag(8, expected_degree=2.0, seed=seed)

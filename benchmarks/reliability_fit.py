@@ -23,6 +23,7 @@ MAPS = Path(recalibration.__file__).with_name("reliability.json")
 RELEASES = {
     "histogram": "histogram",
     "marginals": "marginals",
+    "log-linear": "log-linear",
     "moments": "second-moments",
     "features": "features",
     "rare": "features",
@@ -42,21 +43,40 @@ def pairs_of(rows: Sequence[ex.Row]) -> np.ndarray:
     return np.concatenate(parts) if parts else np.zeros((0, 4))
 
 
-def fitted(rows: Sequence[ex.Row]) -> dict[str, dict[str, list[float]]]:
+Maps = dict[str, dict[str, dict[str, list[float]]]]
+
+
+def thinned(pairs: np.ndarray, n_draws: int, n_kept: int) -> np.ndarray:
+    """The pairs as they would be with fewer draws: every share that a pair could have then, with
+    its runs times how likely it is.
+    """
+    chances = recalibration.thinned(n_draws, n_kept)[np.rint(pairs[:, 0] * n_draws).astype(int)]
+    place, kept = np.nonzero(chances)
+    found = pairs[place]
+    found[:, 0] = kept / n_kept
+    found[:, 2:] *= chances[place, kept][:, None]
+    return found
+
+
+def fitted(rows: Sequence[ex.Row]) -> Maps:
     """The maps by kind of release, from rows of the set ``fitted``."""
-    maps = {}
+    maps: Maps = {}
     for release in dict.fromkeys(RELEASES.values()):
         mine = [row for row in rows if RELEASES[row.kind] == release and row.part == "fitted"]
         if not mine:
             continue
         pairs, draws = pairs_of(mine), mine[0].n_draws
         maps[release] = {
-            name: [
-                round(number, 4)
-                for number in recalibration.fit_map(
-                    *(pairs[pairs[:, 1] == flag][:, place] for place in (0, 2, 3)), draws
-                )
-            ]
+            name: {
+                str(kept): [
+                    round(number, 4)
+                    for number in recalibration.fit_map(
+                        *thinned(pairs[pairs[:, 1] == flag], draws, kept)[:, (0, 2, 3)].T, kept
+                    )
+                ]
+                for kept in recalibration.DRAWS
+                if kept <= draws
+            }
             for name, flag in (("found", 1), ("others", 0))
         }
     return maps
@@ -77,20 +97,28 @@ def curve(scores: np.ndarray, pairs: np.ndarray) -> list[dict[str, float]]:
     ]
 
 
-def reported(
-    rows: Sequence[ex.Row], maps: dict[str, dict[str, list[float]]]
-) -> list[dict[str, object]]:
-    """The curves of found edges of each kind and set, before and after, over [.5, 1] whole, too."""
+def reported(rows: Sequence[ex.Row], maps: Maps) -> list[dict[str, object]]:
+    """The curves of found edges of each kind and set, and of all kinds, before and after, over
+    [.5, 1] whole, too.
+    """
     found = []
-    for kind, part in dict.fromkeys((row.kind, row.part) for row in rows):
-        mine = [row for row in rows if row.like(kind=kind, part=part)]
-        pairs, draws = pairs_of(mine), mine[0].n_draws
-        pairs = pairs[pairs[:, 1] == 1]
-        line = maps[RELEASES[kind]]["found"]
-        for stage, scores in (
-            ("draws", pairs[:, 0]),
-            ("recalibrated", recalibration.mapped(pairs[:, 0], draws, (line[0], line[1]))),
-        ):
+    groups = [
+        (kind, part, [row for row in rows if row.like(kind=kind, part=part)])
+        for kind, part in dict.fromkeys((row.kind, row.part) for row in rows)
+    ]
+    parts = dict.fromkeys(row.part for row in rows)
+    groups += [("all", part, [row for row in rows if row.part == part]) for part in parts]
+    for kind, part, mine in groups:
+        pairs = np.concatenate([pairs_of([row]) for row in mine])
+        lines = [
+            recalibration.scored(
+                pairs_of([row])[:, 0], row.n_draws, maps[RELEASES[row.kind]]["found"]
+            )
+            for row in mine
+        ]
+        is_found = pairs[:, 1] == 1
+        pairs, after = pairs[is_found], np.concatenate(lines)[is_found]
+        for stage, scores in (("draws", pairs[:, 0]), ("recalibrated", after)):
             high = scores >= EDGES[0]
             whole = {
                 "score": float(scores[high].mean()) if high.any() else None,
@@ -128,8 +156,9 @@ def main(words: Sequence[str] | None = None) -> None:
         print(f"{entry['kind']:10} {entry['part']:9} {entry['stage']:13} {bins}")
     if chosen.write:
         about = (
-            "a and b of jaxcd.discovery.recalibration, fitted by benchmarks.reliability_fit to the "
-            "truths of the set 'fitted' of benchmarks/results/reliability.json"
+            "a, b and g of jaxcd.discovery.recalibration by numbers of draws, fitted by "
+            "benchmarks.reliability_fit to the truths of the set 'fitted' of "
+            "benchmarks/results/reliability.json"
         )
         n_truths = sum(row.part == "fitted" for row in rows)
         draws = sorted({int(row.n_draws) for row in rows})

@@ -537,7 +537,7 @@ def release(
     Args:
         data: with a declared domain, or a data frame or path with ``domain``, or a
             :class:`jaxcd.Table`.
-        kind: ``Histogram()`` of all columns together (discrete, up to 4,096 cells), ``Marginals()``
+        kind: ``Histogram()`` of all columns together (discrete, up to 8,192 cells), ``Marginals()``
             (discrete, many columns), ``SecondMoments()`` (numeric, linear) or ``Features()``
             (numeric or mixed, additive models).
         domain: with a frame or a path, the declared type of every column (or the path of a domain

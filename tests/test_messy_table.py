@@ -72,8 +72,10 @@ def files(
     draft = json.loads((tmp_path / "domain.json").read_text())
     assert draft["declared"] is False and list(draft["columns"]) != HEADER
     assert set(draft["columns"]) == set(HEADER)
-    for name, bins in (("domain", False), ("mixed", True)):
+    for name, bins in (("domain", False), ("mixed", True), ("person", False)):
         content = edited(json.loads(json.dumps(draft)), numeric=bins)
+        if name == "person":
+            content["columns"]["patient_id"] = {"person": True}
         (tmp_path / f"{name}.json").write_text(json.dumps(content))
     return tmp_path
 
@@ -130,10 +132,13 @@ LINES = {
     "nothing but commas": b",,,,,,,,,,",
 }
 COMMANDS = {
-    "release": ["--domain", "domain.json", *BUDGET, "--confidence", "5"],
+    "person": ["--domain", "person.json", *BUDGET[:4], "--unit", "person"],
     "tests": ["--domain", "domain.json", *BUDGET, "--mechanism", "levelwise-gaussian", "--json"],
-    "mixed": ["--domain", "mixed.json", *BUDGET, "--progress", "--confidence", "5"],
+    "mixed": ["--domain", "mixed.json", *BUDGET, "--progress", "--confidence", "1"],
 }
+# Of another number of rows, which is public by the row only, and with more that is not read as it
+# is meant; as many people.
+BY_PERSON = {"one row": 1, "nine rows": 9}
 
 
 def neighbours(table: Messy) -> dict[str, bytes]:
@@ -144,6 +149,20 @@ def neighbours(table: Messy) -> dict[str, bytes]:
     made = {how: {k: table.line(k, **cells) for k in places} for how, cells in ODD.items()}
     made |= {how: dict.fromkeys(places, line) for how, line in LINES.items()}
     return {how: table.csv(lines) for how, lines in made.items()}
+
+
+def neighbours_by_person(table: Messy) -> dict[str, bytes]:
+    """Files that differ from the table in one person, whose number of rows is another."""
+    first, *others = table.rows_of(PERSON)
+    made = {}
+    for how, n_rows in BY_PERSON.items():
+        lines = [table.line(first, stage=str(k % 5), age="999") for k in range(n_rows)]
+        changed = dict(enumerate(table.csv().splitlines()[1:]))
+        changed[first] = b"\n".join(lines)
+        header = table.csv().splitlines()[0]
+        kept = [line for place, line in changed.items() if place not in others]
+        made[how] = b"\n".join([header, *kept]) + b"\n"
+    return made | {"no text": neighbours(table)["bytes that are no text"]}
 
 
 def outside(
@@ -179,19 +198,27 @@ def test_neighbours_look_alike_from_outside(
     monkeypatch.setattr(SecureNoise, "start", lambda self: Drowning(3).start())
     first = outside(files, table.csv(), COMMANDS[kind], capsys)
     assert first["code"] == 0 and "report.html" in first["files"], first["err"]
-    assert "3405" in first["out"].replace(",", "")
-    for place, (how, content) in enumerate(neighbours(table).items()):
-        if place % 3 == list(COMMANDS).index(kind):
-            found = outside(files, content, COMMANDS[kind], capsys)
-            for part in first:
-                assert found[part] == first[part], (how, part)
+    shown, report = first["out"].replace(",", ""), first["files"]["report.html"].decode()
+    if kind == "person":
+        assert "2000 people" in shown and "2,000 people" in report
+        assert "3405" not in shown and "3,405" not in report
+        others = neighbours_by_person(table)
+    else:
+        assert "3405" in shown and "3,405 rows" in report
+        mine = list(COMMANDS).index(kind) - 1
+        others = dict(list(neighbours(table).items())[mine::2])
+    for how, content in others.items():
+        found = outside(files, content, COMMANDS[kind], capsys)
+        for part in first:
+            assert found[part] == first[part], (how, part)
 
 
 def test_with_usual_noise_only_what_was_released_differs(
     files: Path, table: Messy, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The same seed: the release feels one person, and nothing that is public does."""
-    words = [*COMMANDS["release"][:-2], "--json", "--simulated-noise", "--release-out", "out.npz"]
+    words = ["--domain", "domain.json", *BUDGET, "--json", "--simulated-noise"]
+    words += ["--release-out", "out.npz"]
 
     def seen(content: bytes) -> tuple[dict[str, Any], bytes]:
         (files / "out.npz").unlink(missing_ok=True)

@@ -20,11 +20,23 @@ from jaxcd.errors import DomainError, OptionError
 from jaxcd.privacy import Budget, NoPrivacy
 from jaxcd.releases import Features, Histogram, Marginals, ReleaseKind, SecondMoments
 
-__all__ = ["Algorithm", "Choice", "choose", "kind_of_release", "n_cells", "nominal_beside_numeric"]
+__all__ = [
+    "MOST_KNOWN_CELLS",
+    "Algorithm",
+    "Choice",
+    "choose",
+    "kind_of_release",
+    "n_cells",
+    "n_known_cells",
+    "nominal_beside_numeric",
+]
 
 # The exact score's starts are exact searches, which end at 22 columns; more than 12 have 4,096
 # cells only with columns of one level.
 _MOST_COLUMNS = 20
+
+MOST_KNOWN_CELLS = 4096
+"""Of a histogram that is chosen; those with codes of missing cells come on top."""
 
 
 class Algorithm(enum.Enum):
@@ -137,6 +149,15 @@ def n_cells(domain: Domain) -> int:
     return math.prod(cardinality or 1 for cardinality in domain.cardinalities)
 
 
+def n_known_cells(domain: Domain) -> int:
+    """The number of those in which nothing is missing."""
+    return math.prod(
+        cardinality - (column.missing is not None)
+        for column, cardinality in zip(domain.columns.values(), domain.cardinalities, strict=True)
+        if cardinality
+    )
+
+
 def kind_of_release(domain: Domain) -> ReleaseKind:
     """The release that takes the columns, whatever the budget."""
     if not domain.is_discrete:
@@ -146,7 +167,11 @@ def kind_of_release(domain: Domain) -> ReleaseKind:
             and not domain.has_missing
             else Features()
         )
-    small = n_cells(domain) <= Histogram().max_cells and domain.n_columns <= _MOST_COLUMNS
+    small = (
+        n_known_cells(domain) <= MOST_KNOWN_CELLS
+        and n_cells(domain) <= Histogram().max_cells
+        and domain.n_columns <= _MOST_COLUMNS
+    )
     return Histogram() if small else Marginals()
 
 

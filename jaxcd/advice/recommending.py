@@ -7,8 +7,9 @@ The rules stand on comparisons of mean arc F1 against the true CPDAG.  They are 
 ``benchmarks.frontier``, ``benchmarks.mixed`` and its own.  It also holds the limits from which on a
 recommendation warns, and says that these were chosen by hand.
 
-1. Discrete columns, at most 4,096 cells together: a joint histogram.  One record moves it by 2
-   whatever the number of columns is, and its score knows the noise of every cell.
+1. Discrete columns, at most 4,096 cells together (8,192 with those of missing cells): a joint
+   histogram.  One record moves it by 2 whatever the number of columns is, and its score knows the
+   noise of every cell.
 2. Discrete columns, more cells: marginals.  They share their noise among all pairs, and are
    searched by a score rather than one test after the other.
 3. Numeric columns whose relations are declared to be linear, delta > 0: second moments.
@@ -34,11 +35,13 @@ from dataclasses import dataclass, field, replace
 from importlib.resources import files
 
 from jaxcd.advice.choosing import (
+    MOST_KNOWN_CELLS,
     Algorithm,
     Choice,
     choose,
     kind_of_release,
     n_cells,
+    n_known_cells,
     nominal_beside_numeric,
 )
 from jaxcd.advice.planning import check_facts, plan, plan_release
@@ -247,14 +250,15 @@ _MODEL_SHARES: list[tuple[int, float]] = _LIMITS["model_shares"]
 
 
 def _discrete(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
-    cells, limit = n_cells(domain), Histogram().max_cells
+    cells, known = n_cells(domain), n_known_cells(domain)
     kind = kind_of_release(domain)
     private = _private_searches(domain, n_samples, budget)
     if kind == Histogram():
+        and_codes = f", and {cells:,} with those of missing cells" if cells > known else ""
         planned = plan_release(domain, n_samples, kind=kind, budget=budget)
         reasons = [
-            f"{domain.n_columns} columns have {cells:,} cells together, at most {limit:,}: one "
-            "record changes two of them by 1.",
+            f"{domain.n_columns} columns have {known:,} cells together, at most "
+            f"{MOST_KNOWN_CELLS:,}{and_codes}: one record changes two of them by 1.",
             f"A cell has {n_samples / cells:,.3g} rows on average and noise of "
             f"{planned.noise:.3g}, whose law the score knows.",
         ]
@@ -268,6 +272,7 @@ def _discrete(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
         return _release(
             kind, tuple(reasons), (pairs, *private), _few_rows(n_samples, budget.epsilon)
         )
+    limit = MOST_KNOWN_CELLS if known > MOST_KNOWN_CELLS else Histogram().max_cells
     joint = Alternative(
         Histogram.title,
         f"{domain.n_columns} columns have {cells:,} cells together, too many for noise on each",

@@ -70,8 +70,8 @@ def _check_unit(data: Rows, budget: Budget, *, by_person: bool) -> None:
         raise PrivacyError(
             f"budget: its unit is a row, but the domain says by column {data.domain.person!r} "
             "that a person may have several, who would be protected less than it says; use "
-            "unit='person', or max_rows_per_person=k, or mark the column \"ignore\": true if one "
-            "row is what has to be protected"
+            "unit='person' (--unit person), or max_rows_per_person=k, or mark the column "
+            '"ignore": true if one row is what has to be protected'
         )
 
 

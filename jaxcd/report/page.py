@@ -184,8 +184,9 @@ def _line_styles() -> list[tuple[str, str]]:
 def _sentences(graph: Mapping[str, Any], privacy: Mapping[str, Any]) -> list[str]:
     """What was found, how sure that is, and at what price."""
     n_rows, edges = privacy["public"]["n_samples"], graph["edges"]
+    unit = _counted(privacy["public"])
     directed = sum(symbol in ("-->", "<--") for _, symbol, _ in edges)
-    rows = "" if n_rows is None else f"{n_rows:,} rows and "
+    rows = "" if n_rows is None else f"{n_rows:,} {unit} and "
     found = (
         f"In a table of {rows}{len(graph['names'])} columns, {_count(len(edges), 'pair')} of "
         f"columns {'was' if len(edges) == 1 else 'were'} found to be directly related"
@@ -233,17 +234,23 @@ def _price(privacy: Mapping[str, Any]) -> str:
     )
 
 
+def _counted(public: Mapping[str, Any]) -> str:
+    """What the number of a table counts: rows, or people with however many rows."""
+    return "people" if public.get("counts") == "people" else "rows"
+
+
 def _office(privacy: Mapping[str, Any], *, command: str | None, date: str) -> list[tuple[str, str]]:
     """What a privacy office files, line by line."""
     guarantee, public = privacy["guarantee"], privacy["public"]
     private = guarantee["epsilon"] != "inf"
-    rows = "" if public["n_samples"] is None else f"{public['n_samples']:,} rows"
+    unit = _counted(public)
+    rows = "" if public["n_samples"] is None else f"{public['n_samples']:,} {unit}"
     declared = public["domain"] is not None
     lines = [
         ("date", date),
         ("software", ", ".join(f"{name} {text}" for name, text in privacy["versions"].items())),
         ("command", command or "from Python"),
-        ("table", rows or "its number of rows is not recorded"),
+        ("table", rows or f"its number of {unit} is not recorded"),
         ("domain", f"{len(public['domain']['columns'])} declared columns" if declared else "none"),
     ]
     if private:
@@ -251,7 +258,7 @@ def _office(privacy: Mapping[str, Any], *, command: str | None, date: str) -> li
         accounting = guarantee.get("accounting", "zcdp")
         lines += [
             ("unit", guarantee["unit"]),
-            ("relation", f"{guarantee['relation']}: the number of rows stays, one is replaced"),
+            ("relation", f"{guarantee['relation']}: the number of {unit} stays, one is replaced"),
             (
                 "budget",
                 f"epsilon = {guarantee['epsilon']:g}, delta = {guarantee['delta']:g}, fixed "
@@ -259,8 +266,8 @@ def _office(privacy: Mapping[str, Any], *, command: str | None, date: str) -> li
             ),
             (
                 "taken as public",
-                "the number of rows, the names of the columns, their declared levels and bounds, "
-                "the command and all settings",
+                f"the number of {unit}, the names of the columns, their declared levels and "
+                "bounds, the command and all settings",
             ),
         ]
     else:
@@ -276,9 +283,20 @@ def _office(privacy: Mapping[str, Any], *, command: str | None, date: str) -> li
 def _domain(domain: Mapping[str, Any] | None) -> list[tuple[str, str, str]]:
     rows = []
     for name, column in (domain or {"columns": {}})["columns"].items():
-        levels = ", ".join(map(str, column.get("levels", ())))
-        bounds = f"{column['lower']} to {column['upper']}" if "lower" in column else "no bounds"
-        rows.append((name, str(column.get("type", "")), levels or bounds))
+        words = ", ".join(map(str, column.get("levels", ())))
+        if column.get("person"):
+            words = "says which rows belong to one person"
+        elif column.get("ignore"):
+            words = "not read"
+        elif "bins" in column:
+            words = "bins with the edges " + ", ".join(f"{edge:g}" for edge in column["bins"])
+        elif "lower" in column:
+            words = f"{column['lower']} to {column['upper']}"
+        if "missing" in column:
+            codes = column["missing"]
+            also = "" if codes is True else ": also " + ", ".join(map(str, codes))
+            words += f"; cells may be missing{also}"
+        rows.append((name, str(column.get("type", "")), words or "no bounds"))
     return rows
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from scipy import special
+from scipy import special, stats
 
 import jaxcd
 from benchmarks import experiment as ex
@@ -22,7 +22,7 @@ from tests.helpers import simulated, words_of
 DRAWS, RUNS = 20, 12
 
 
-def planted(line: tuple[float, float], *, seed: int, n_pairs: int = 4000) -> np.ndarray:
+def planted(line: recalibration.Line, *, seed: int, n_pairs: int = 4000) -> np.ndarray:
     """Pairs (share of draws, found, returned, runs) that return as a map says."""
     rng = np.random.default_rng(seed)
     shares = rng.binomial(DRAWS, rng.uniform(0.3, 1, n_pairs)) / DRAWS
@@ -30,18 +30,49 @@ def planted(line: tuple[float, float], *, seed: int, n_pairs: int = 4000) -> np.
     return np.column_stack([shares, np.ones(n_pairs), returned, np.full(n_pairs, RUNS)])
 
 
-@pytest.mark.parametrize("line", [(0.0, 1.0), (-1.5, 0.6), (0.4, 1.8)])
-def test_the_fit_recovers_a_planted_map(line: tuple[float, float]) -> None:
+@pytest.mark.parametrize("line", [(0.0, 1.0, 0.0), (-1.5, 0.6, 1.0), (0.4, 1.8, 0.2)])
+def test_the_fit_recovers_a_planted_map(line: recalibration.Line) -> None:
     pairs = planted(line, seed=1)
     found = recalibration.fit_map(pairs[:, 0], pairs[:, 2], pairs[:, 3], DRAWS)
-    np.testing.assert_allclose(found, line, atol=0.08)
+    np.testing.assert_allclose(found[:2], line[:2], atol=0.08)
+    assert found[2] == pytest.approx(line[2], abs=0.4)  # few pairs are in every draw
+
+
+def test_fewer_draws_are_a_part_of_more() -> None:
+    """The chances are hypergeometric; and a line for fewer draws keeps the mean of its runs."""
+    chances = recalibration.thinned(20, 5)
+    np.testing.assert_allclose(
+        chances, stats.hypergeom.pmf(np.arange(6), 20, np.arange(21)[:, None], 5), atol=1e-12
+    )
+    np.testing.assert_allclose(recalibration.thinned(7, 7), np.eye(8), atol=1e-12)
+    pairs = planted((-1.0, 1.0, 1.0), seed=4)
+    few = reliability_fit.thinned(pairs, DRAWS, 5)
+    np.testing.assert_allclose(few[:, 2:].sum(0), pairs[:, 2:].sum(0))
+    lines = {
+        str(kept): recalibration.fit_map(
+            *reliability_fit.thinned(pairs, DRAWS, kept)[:, (0, 2, 3)].T, kept
+        )
+        for kept in recalibration.DRAWS
+    }
+    rng = np.random.default_rng(5)
+    for n_draws in (3, 5, 12, 20):  # draws of the same pairs, fewer of them
+        shares = (
+            rng.hypergeometric(
+                np.rint(pairs[:, 0] * DRAWS).astype(int),
+                np.rint((1 - pairs[:, 0]) * DRAWS).astype(int),
+                n_draws,
+            )
+            / n_draws
+        )
+        scores = recalibration.scored(shares, n_draws, lines)
+        assert scores.mean() == pytest.approx((pairs[:, 2] / pairs[:, 3]).mean(), abs=0.01)
 
 
 def test_a_planted_miscalibration_is_caught_and_mended() -> None:
     """Scores that overstate show a gap of more than .05; the map fitted on one half closes it on
     the other.
     """
-    half, other = planted((-2.0, 1.0), seed=2), planted((-2.0, 1.0), seed=3)
+    half, other = planted((-2.0, 1.0, 0.0), seed=2), planted((-2.0, 1.0, 0.0), seed=3)
     before = reliability_fit.curve(other[:, 0], other)
     assert max(abs(part["score"] - part["returned"]) for part in before) > 0.2
     line = recalibration.fit_map(half[:, 0], half[:, 2], half[:, 3], DRAWS)
@@ -58,22 +89,36 @@ def test_the_curve_is_that_of_the_pairs() -> None:
 
 @pytest.mark.parametrize("kind", recalibration.kinds())
 def test_maps_rise_with_the_share_and_leave_zero_alone(kind: str) -> None:
-    shares = np.arange(DRAWS + 1) / DRAWS
-    for found in (True, False):
-        scores = recalibration.recalibrated(
-            shares, np.full(shares.shape, found), n_draws=DRAWS, kind=kind
-        )
-        assert scores[0] == 0 and (np.diff(scores) >= 0).all() and scores[-1] <= 1
+    for draws in (1, 4, DRAWS, 50):
+        shares = np.arange(draws + 1) / draws
+        for found in (True, False):
+            scores = recalibration.recalibrated(
+                shares, np.full(shares.shape, found), n_draws=draws, kind=kind
+            )
+            assert scores[0] == 0 and (np.diff(scores) >= -1e-12).all() and scores[-1] <= 1
 
 
 def test_the_numbers_are_those_of_the_committed_results() -> None:
     rows = ex.read_rows(ex.RESULTS / "reliability.json")
     stored = json.loads(reliability_fit.MAPS.read_text())["maps"]
     again = reliability_fit.fitted(rows)
-    assert set(stored) == set(again) == {"histogram", "marginals", "second-moments", "features"}
-    for kind, lines in again.items():
-        for name, line in lines.items():
-            np.testing.assert_allclose(stored[kind][name], line, atol=1e-3)
+    assert set(stored) == set(again) == set(reliability_fit.RELEASES.values())
+    for kind, maps in again.items():
+        for name, lines in maps.items():
+            for draws, line in lines.items():
+                np.testing.assert_allclose(stored[kind][name][draws], line, atol=2e-3)
+
+
+def test_found_edges_return_as_often_as_their_score_says() -> None:
+    """On the truths that fitted nothing; of all kinds together, and of each over [.5, 1] whole."""
+    rows = [row for row in ex.read_rows(ex.RESULTS / "reliability.json") if row.part == "held-out"]
+    maps = json.loads(reliability_fit.MAPS.read_text())["maps"]
+    for entry in reliability_fit.reported(rows, maps):
+        if entry["stage"] == "recalibrated":
+            whole = entry["whole"]
+            assert abs(whole["score"] - whole["returned"]) < 0.05, entry["kind"]
+            top = entry["curve"][-1]
+            assert abs(top["score"] - top["returned"]) < 0.05, entry["kind"]
 
 
 def test_edge_confidence_says_what_its_numbers_are() -> None:
@@ -102,8 +147,9 @@ def test_edge_confidence_says_what_its_numbers_are() -> None:
 
 
 def test_mapped_is_a_line_in_logits() -> None:
-    expected = special.expit(-1 + 0.5 * special.logit(10.5 / 21))
-    assert recalibration.mapped(np.array(0.5), 20, (-1.0, 0.5)) == pytest.approx(expected)
+    expected = special.expit(-1 + 0.5 * special.logit(np.array([10.5, 20.5]) / 21) + [0, 2])
+    found = recalibration.mapped(np.array([0.5, 1.0]), 20, (-1.0, 0.5, 2.0))
+    np.testing.assert_allclose(found, expected)
 
 
 def test_the_benchmark_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

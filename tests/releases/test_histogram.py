@@ -189,11 +189,11 @@ def test_a_file_of_objects_is_not_unpickled(tmp_path):
 
 
 def test_too_large_a_domain_says_how_large_and_what_to_use():
-    data = dataset(np.zeros((4, 3)), 20, 20, 20)
+    data = dataset(np.zeros((4, 3)), 20, 20, 21)
     refused(
-        DomainError, r"8,000 cells.*4,096.*Marginals", Histogram().release, data, budget=Budget(1.0)
+        DomainError, r"8,400 cells.*8,192.*Marginals", Histogram().release, data, budget=Budget(1.0)
     )
-    assert Histogram(max_cells=8000).release(data, budget=Budget(1.0)).values.size == 8000
+    assert Histogram(max_cells=8400).release(data, budget=Budget(1.0)).values.size == 8400
 
 
 def test_refusals():

@@ -5,7 +5,8 @@ Model of a DAG: cell c of the joint table has N_c ~ Poisson(mu_c), mu_c = n prod
 x_parents(v)), and what is seen is y_c = N_c + noise.  E: N^_c = E[N_c | y_c, mu_c]
 (:mod:`jaxcd.releases.tables.noisy_counts`).  M: theta = ratios of the sums of N^ over families,
 which maximises sum_c N^_c log mu_c - mu_c among the tables with sum mu = n, so that the likelihood
-never falls.
+never falls.  Where codes of missing cells are left out, y are the cells that are seen, and N^ is
+spread over the complete cells that they could be (:mod:`jaxcd.releases.tables.missing_codes`).
 
 Every third step is extrapolated (the squared iterative method), and kept only where the likelihood
 has not fallen.
@@ -16,7 +17,7 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import final
@@ -24,6 +25,7 @@ from typing import final
 import numpy as np
 
 from jaxcd.ops.nearest_table import nearest_table
+from jaxcd.releases.tables.missing_codes import MissingCodes
 from jaxcd.releases.tables.noisy_counts import TabulatedCounts, noisy_count
 
 __all__ = ["Fits", "NoisyTable"]
@@ -69,20 +71,58 @@ class NoisyTable:
         values: y, one axis a variable.
         n_samples: n.
         scale: b of the noise, 0 for none.
+        leaves_out: for each variable whether its last code is that of a missing cell and left out;
+            None: of none.
     """
 
-    def __init__(self, values: np.ndarray, *, n_samples: int, scale: float) -> None:
-        self.cardinalities = values.shape
+    def __init__(
+        self,
+        values: np.ndarray,
+        *,
+        n_samples: int,
+        scale: float,
+        leaves_out: Sequence[bool] | None = None,
+    ) -> None:
         self.n_samples = n_samples
         self.scale = scale
         self._y = np.asarray(values, dtype=np.float64).ravel()
-        self._levels = np.indices(values.shape).reshape(values.ndim, -1)
+        self._missing = (
+            MissingCodes(
+                values, leaves_out, n_samples=n_samples, expected=lambda mu: self._noisy_count(mu)
+            )
+            if leaves_out and any(leaves_out)
+            else None
+        )
+        shape = values.shape if self._missing is None else self._missing.complete
+        self.cardinalities = shape
+        self._levels = np.indices(shape).reshape(values.ndim, -1)
         self._families: dict[tuple[int, tuple[int, ...]], np.ndarray] = {}
 
     @property
     def n_cells(self) -> int:
-        """K."""
-        return int(self._y.size)
+        """K, of the complete table."""
+        return int(self._levels.shape[1])
+
+    def seen(self, means: np.ndarray) -> np.ndarray:
+        """The means of the cells of y, where those of the complete cells are these, (G, K)."""
+        return means if self._missing is None else self._missing.seen(means)
+
+    def _expected(self, means: np.ndarray, *, exact: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """The log likelihood of each cell of y, and the counts expected in the complete cells."""
+        seen = self.seen(means)
+        log_f, expected = (
+            noisy_count(self._y, seen, self.scale) if exact else self._noisy_count(seen)
+        )
+        if self._missing is not None:
+            expected = self._missing.spread(means, seen, expected)
+        return log_f, expected
+
+    def projected(self, table: np.ndarray) -> np.ndarray:
+        """The nearest table to one of the shape of y that has n rows, without missing cells."""
+        found = nearest_table(table.ravel(), self.n_samples)
+        return (found if self._missing is None else self._missing.filled(found)).reshape(
+            self.cardinalities
+        )
 
     def start(self) -> np.ndarray:
         """Expected counts to start from, float64 (K,), positive: the nearest table to y, a tenth of
@@ -91,7 +131,7 @@ class NoisyTable:
         The tenth goes by the projection's one-way margins, so that no cell that the data allow
         starts at zero.
         """
-        projected = nearest_table(self._y, self.n_samples).reshape(self.cardinalities)
+        projected = self.projected(self._y) if self._missing is None else self._missing.start
         spread = np.ones(self.cardinalities)
         for axis in range(projected.ndim):
             margin = projected.sum(axis=tuple(a for a in range(projected.ndim) if a != axis)) + 1.0
@@ -122,7 +162,7 @@ class NoisyTable:
         Returns:
             The fits, in the order given; the log likelihoods are exact at the means returned.
         """
-        size = max(1, _BATCH_ENTRIES // (self.n_cells * len(self.cardinalities)))
+        size = max(1, _BATCH_ENTRIES // (self._y.size * len(self.cardinalities)))
         parts = []
         for i in range(0, len(adjacencies), size):
             price = None if prices is None else prices[i : i + size]
@@ -146,7 +186,8 @@ class NoisyTable:
         counts = self.start()[None]
         steps = []
         for _ in range(n_steps):
-            log_f, counts = noisy_count(self._y, families.means(counts, self.n_samples), self.scale)
+            means = families.means(counts, self.n_samples)
+            log_f, counts = self._expected(means, exact=True)
             steps.append(log_f.sum())
         return np.array(steps)
 
@@ -163,7 +204,7 @@ class NoisyTable:
         mu.
         """
         means = families.means(counts, self.n_samples)
-        log_f, expected = self._noisy_count(means)
+        log_f, expected = self._expected(means)
         return log_f.sum(axis=1), expected, means
 
     def _fit_batch(
@@ -215,7 +256,7 @@ class NoisyTable:
             if not going.all():
                 active, counts = active[going], counts[going]
                 families = _Families.of(self, adjacencies[active])
-        log_f, expected = noisy_count(self._y, means, self.scale)
+        log_f, expected = self._expected(means, exact=True)
         return Fits(log_f.sum(axis=1), expected, means, n_steps, slack)
 
     def family_index(self, node: int, parents: tuple[int, ...]) -> np.ndarray:

@@ -103,7 +103,7 @@ class Histogram(ReleaseKind):
         "it is post-processing"
     )
 
-    max_cells: int = 4096
+    max_cells: int = 8192
     word: ClassVar[str] = "histogram"
     title: ClassVar[str] = "joint histogram, and the graph of the highest exact score"
     is_pure: ClassVar[bool] = True
@@ -114,7 +114,7 @@ class Histogram(ReleaseKind):
         if not is_whole(self.max_cells, 1):
             raise OptionError(
                 f"max_cells = {self.max_cells!r} is not a number of cells; use a whole number "
-                "such as 4096"
+                "such as 8192"
             )
 
     def check(self, domain: Domain, n_samples: int = 1) -> None:
@@ -296,8 +296,6 @@ class ReleasedHistogram(Release):
         was set, BIC of the natural rows of each column, on the denoised table; where missing cells
         are left out, the set score of the interactions of available cases.
         """
-        if any(self.leaves_out):
-            return self._set_score(None)
         if Interventions.of(self.domain).settings:
             return self._bic(BIC(), _FEW_PARENTS)
         return MeasurementErrorScore(self)
@@ -315,9 +313,8 @@ class ReleasedHistogram(Release):
     ) -> Callable[[jax.Array], Release]:
         """From the fit of the exact likelihood."""
         largest = max(1, int(adjacency.sum(axis=0).max(initial=0)))
-        model = CellModel(
-            self.domain, MeasurementErrorScore(self, max_parents=largest).fit(adjacency).means[0]
-        )
+        cells = MeasurementErrorScore(self, max_parents=largest).cells(adjacency)
+        model = CellModel(self.domain, cells.ravel())
         return redrawn(
             self, model, kind or self.bought or Histogram(max_cells=max(self.values.size, 1))
         )

@@ -17,7 +17,6 @@ from typing import Any, final
 
 import numpy as np
 
-from jaxcd.ops.nearest_table import nearest_table
 from jaxcd.releases.base import Release, check_kind
 from jaxcd.releases.tables.expectation_maximisation import Fits, NoisyTable
 from jaxcd.scores.base import GraphScore, LocalScore, check_max_parents, several_levels
@@ -49,7 +48,10 @@ class MeasurementErrorScore(GraphScore):
         self._max_parents = check_max_parents(max_parents)
         self._tolerance = tolerance
         self._table = NoisyTable(
-            self._release.values, n_samples=release.n_samples, scale=self._release.scale
+            self._release.values,
+            n_samples=release.n_samples,
+            scale=self._release.scale,
+            leaves_out=release.leaves_out,
         )
         self._known: dict[bytes, tuple[float, float]] = {}  # class -> score, or bounds of it
         self.n_steps = 0
@@ -70,11 +72,9 @@ class MeasurementErrorScore(GraphScore):
 
     def approximations(self) -> list[LocalScore]:
         """BIC at several penalties on the histogram denoised in several crude ways."""
-        noisy, n = self._release.values.astype(np.float64), float(self._release.n_samples)
+        noisy = self._release.values.astype(np.float64)
         tables = [
-            nearest_table(
-                np.where(noisy < cut * self._release.scale, 0.0, noisy).ravel(), n
-            ).reshape(noisy.shape)
+            self._table.projected(np.where(noisy < cut * self._release.scale, 0.0, noisy))
             for cut in _CUTS
         ]
         return [
@@ -83,7 +83,7 @@ class MeasurementErrorScore(GraphScore):
 
     def expected(self, adjacency: np.ndarray) -> LocalScore:
         """BIC on the counts that are expected under the DAG and the noisy ones (Friedman 1998)."""
-        return self._bic(self.fit(adjacency).counts[0].reshape(self._release.cardinalities))
+        return self._bic(self.fit(adjacency).counts[0].reshape(self._table.cardinalities))
 
     def _bic(self, table: np.ndarray) -> BICScore:
         return BICScore.of_table(
@@ -104,11 +104,11 @@ class MeasurementErrorScore(GraphScore):
         """All others but constants: an arc from or to a column of one level costs nothing and says
         nothing.
         """
-        return several_levels(self._release.cardinalities, node)
+        return several_levels(self._table.cardinalities, node)
 
     def degrees_of_freedom(self, adjacency: np.ndarray) -> int:
         """df(G), the number of free parameters of a DAG, bool (d, d)."""
-        levels = self._release.cardinalities
+        levels = self._table.cardinalities
         return sum(
             (levels[v] - 1) * math.prod(levels[u] for u in np.flatnonzero(adjacency[:, v]))
             for v in range(len(levels))
@@ -119,6 +119,14 @@ class MeasurementErrorScore(GraphScore):
         G = 1.
         """
         return self._table.fit(np.asarray(adjacency, dtype=bool)[None], tolerance=self._tolerance)
+
+    def cells(self, adjacency: np.ndarray) -> np.ndarray:
+        """The means of the release's cells under the fit of one DAG, bool (d, d), those with codes
+        of missing cells too; float64, of the release's shape.
+        """
+        means = self._table.seen(self.fit(adjacency).means)[0]
+        cells: np.ndarray = means.reshape(self._release.values.shape)
+        return cells
 
     def totals(self, adjacencies: np.ndarray) -> np.ndarray:
         """Scores of many DAGs: bool (G, d, d) in, float64 (G,) out, nats."""

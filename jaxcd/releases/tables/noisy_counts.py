@@ -150,19 +150,20 @@ class TabulatedCounts:
     def __init__(self, y: np.ndarray, scale: float) -> None:
         self._y, self._scale = y, scale
         self._inside = np.flatnonzero(y >= 0)
-        centre = np.sqrt(y[self._inside])
+        # most cells of a large table share their y with others: one spline for each value
+        known, which = np.unique(y[self._inside], return_inverse=True)
         reach = _REACH + np.sqrt(8 * scale)
-        self._first = np.maximum(centre - reach, 0.0)
+        first = np.maximum(np.sqrt(known) - reach, 0.0)
         self._n_points = int(np.ceil(2 * reach / _STEP)) + 1
-        grid = self._first[:, None] + _STEP * np.arange(self._n_points)
-        # (cells, points, 2)
-        values = np.stack(noisy_count(y[self._inside, None], grid**2, scale), axis=-1)
+        grid = first[:, None] + _STEP * np.arange(self._n_points)
+        # (values of y, points, 2)
+        values = np.stack(noisy_count(known[:, None], grid**2, scale), axis=-1)
         from scipy.interpolate import CubicSpline  # slow to load
 
         spline = CubicSpline(np.arange(self._n_points), values, axis=1)
-        # (powers, intervals, cells, 2) -> one row of 2 x 4 coefficients for each cell and interval.
+        # (powers, intervals, values, 2) -> one row of 2 x 4 coefficients each
         self._rows = np.ascontiguousarray(spline.c.transpose(2, 1, 3, 0).reshape(-1, 8))
-        self._offset = np.arange(len(self._inside)) * (self._n_points - 1)
+        self._first, self._offset = first[which], which * (self._n_points - 1)
 
     def __call__(self, mu: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """log f and E[N | y, mu] for mu of shape (G, K)."""

@@ -1,0 +1,86 @@
+"""A column that is independent of everything and has levels held by a handful of people: how often
+is it joined to another?
+
+``python -m benchmarks.rare_levels [--quick] [--tables NAME ...] [--runs R] [--resume]
+[--out FILE]``
+
+The patients of :mod:`benchmarks.patients`, whose ``region`` has four levels that 2, 2, 5 and 20
+people hold, at delta 1e-6, by ``jaxcd.discover``, which chooses the release: all ten columns with
+age and bmi as numbers (``mixed``) or in bins (``binned``), and five of the columns (``few``).
+Reported are the runs in which ``region`` has an edge, the number of these edges and of all, and F1
+of the skeleton where no other column is left out.  Run r: data seed r, noise seed r + 1000.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterator
+from typing import Any
+
+import jaxcd
+from benchmarks import experiment as ex
+from benchmarks.patients import cpdag, patients
+
+DELTA = 1e-6
+FEW = ("region", "smoker", "hypertension", "stage", "treatment")
+SIZES: dict[str, tuple[tuple[int, float], ...]] = {
+    "mixed": ((10_000, 1.0), (30_000, 1.0), (30_000, 4.0)),
+    "binned": ((10_000, 1.0), (30_000, 1.0), (30_000, 4.0), (100_000, 1.0)),
+    "few": ((3_000, 1.0), (10_000, 1.0), (30_000, 1.0), (30_000, 4.0)),
+}
+"""Tables, with numbers of rows and epsilons."""
+KEY = ("table", "n_samples", "epsilon", "n_runs")
+
+
+def measure(table: str, n: int, epsilon: float, runs: int) -> dict[str, Any]:
+    """``runs`` tables with one noise draw each."""
+    truth, graphs, kinds, joined = cpdag(), [], set(), []
+    for seed in range(runs):
+        data = patients(n, seed=seed, mixed=table == "mixed")
+        found = jaxcd.discover(
+            data.select(FEW) if table == "few" else data,
+            budget=jaxcd.Budget(epsilon, DELTA),
+            key=None,
+            noise=jaxcd.SimulatedNoise(ex.key(1000, seed)),
+        )
+        graphs.append(found.graph)
+        kinds.add(str(found.info["algorithm"]))
+        joined.append(int(found.graph.adjacency[found.graph.index("region")].sum()))
+    return {
+        "search": " or ".join(sorted(kinds)),
+        "runs_with_region": sum(number > 0 for number in joined),
+        "region_edges": sum(joined),
+        "n_edges": ex.mean(graph.n_edges for graph in graphs),
+        **({} if table == "few" else ex.means(ex.scores(graphs, truth, "skeleton_f1"))),
+    }
+
+
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
+    """A row a table, number of rows and epsilon."""
+    for table in chosen.tables:
+        for n, epsilon in SIZES[table][:1] if chosen.quick else SIZES[table]:
+            values = (table, n, epsilon, chosen.runs)
+            yield values, measure, table, n, epsilon, chosen.runs
+
+
+EXPERIMENT = ex.Experiment(
+    "rare_levels",
+    __doc__,
+    KEY,
+    jobs,
+    columns=ex.columns_of(
+        "table; rows=n_samples:,; epsilon:g; search; runs=n_runs; "
+        "runs with an edge of region=runs_with_region; such edges=region_edges; "
+        "edges=n_edges:.1f; "
+        "skeleton F1 (se)=skeleton_f1+:.3f"
+    ),
+    options=(
+        ex.names("--tables", "tables", tuple(SIZES), list(SIZES), ["few"]),
+        ex.one_count("--runs", "runs of each row", 20, 2),
+    ),
+)
+main = EXPERIMENT.main
+
+
+if __name__ == "__main__":
+    main()
