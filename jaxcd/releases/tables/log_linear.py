@@ -79,7 +79,7 @@ _LEAST_CELLS = 64  # of a table that is always small enough to be asked for
 _LEAST_PRICE, _MOST_PRICE = 1.0, 4.0
 # So many pairs are expected to join the model of independent columns; of the pairs of a model at
 # most this share.
-_FALSE_PAIRS, _MOST_ALPHA = 0.5, 0.1
+_FALSE_PAIRS, _MOST_ALPHA = 0.5, 0.04
 # Pairs are chosen where there are more and fewer of them than these (a choice draws a number for
 # every one), and noise on all would hide such a share of the rows.  So many are chosen for each
 # column, in so many rounds: a pair that explains another should be in the model before the other is
@@ -101,7 +101,7 @@ class LogLinear(InteractionsKind):
         shares: positive weights of the two rounds in rho, or with delta = 0 in epsilon; where all
             pairs are measured.
         alpha: a pair joins the model where its p-value under the model is below this, between 0
-            and 1.  None: half the number of the model's pairs over that of all pairs, at most .1
+            and 1.  None: half the number of the model's pairs over that of all pairs, at most .04
             (Benjamini and Hochberg 1995): so half a false pair is expected among independent
             columns, and where much is found more is let in, of which the search takes its choice.
         max_clique_cells: pairs that would give the model a table of more cells are left out, from
