@@ -96,6 +96,7 @@ def test_links_and_paths_exist() -> None:
             "priv_fci",
             "mixed",
             "reliability",
+            "rare_levels",
             "search_peers",
             "synthetic_peers",
             "pairs",
