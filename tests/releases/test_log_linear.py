@@ -136,13 +136,13 @@ def test_as_many_pairs_are_found_as_have_p_values_below_the_level_of_that_many()
         return lambda n_found: rate * n_found / 28
 
     numbers = []
-    for level in (share(1e-6), share(0.01), share(0.9), LogLinear().level(8)):
+    for level in (share(1e-6), share(0.01), share(0.9), LogLinear().level(8, 600)):
         alone = [found(always(level(k))) for k in range(1, 29)]
         most = max((k for k, those in enumerate(alone, 1) if len(those) >= k), default=0)
         assert found(level) == (alone[most - 1][:most] if most else [])
         numbers.append(most)
     assert len(set(numbers)) > 1
-    assert LogLinear(alpha=0.003).level(8)(5) == 0.003
+    assert LogLinear(alpha=0.003).level(8, 600)(5) == 0.003
 
 
 def test_levels_of_the_choice_are_kept_under_noise():

@@ -78,8 +78,10 @@ _LEAST_CELLS = 64  # of a table that is always small enough to be asked for
 # ratio does; with few rows the pairs that were chosen are the clearest ones anyway.
 _LEAST_PRICE, _MOST_PRICE = 1.0, 4.0
 # So many pairs are expected to join the model of independent columns; of the pairs of a model at
-# most this share.
-_FALSE_PAIRS, _MOST_ALPHA = 0.5, 0.04
+# most this share.  The level of each is at most this over n, within bounds: where there are many
+# rows true pairs are clear, and what the model gets wrong in small ways is, too.
+_FALSE_PAIRS, _FALSE_BY_ROWS = 0.5, 100.0
+_LEAST_ALPHA, _MOST_ALPHA = 0.005, 0.1
 # Pairs are chosen where there are more and fewer of them than these (a choice draws a number for
 # every one), and noise on all would hide such a share of the rows.  So many are chosen for each
 # column, in so many rounds: a pair that explains another should be in the model before the other is
@@ -101,9 +103,10 @@ class LogLinear(InteractionsKind):
         shares: positive weights of the two rounds in rho, or with delta = 0 in epsilon; where all
             pairs are measured.
         alpha: a pair joins the model where its p-value under the model is below this, between 0
-            and 1.  None: half the number of the model's pairs over that of all pairs, at most .04
-            (Benjamini and Hochberg 1995): so half a false pair is expected among independent
-            columns, and where much is found more is let in, of which the search takes its choice.
+            and 1.  None: half the number of the model's pairs over that of all pairs (Benjamini and
+            Hochberg 1995), and at most 100 / n, kept within .005 and .1: half a false pair is
+            expected among independent columns, and where much is found more is let in, of which
+            the search takes its choice.
         max_clique_cells: pairs that would give the model a table of more cells are left out, from
             16; time and memory grow with it.
         max_candidates: most possible neighbours of a column, 1 to 16.
@@ -221,12 +224,13 @@ class LogLinear(InteractionsKind):
         noise = math.sqrt(largest / (2 * price))
         return Plan.of(noise, n_samples, number="number of a chosen pair", unit=budget.unit)
 
-    def level(self, n_columns: int) -> fit.Level:
+    def level(self, n_columns: int, n_samples: int) -> fit.Level:
         """The level at which a pair joins the model, by the number of the model's pairs."""
         alpha, n_pairs = self.alpha, max(1, math.comb(n_columns, 2))
         if alpha is not None:
             return lambda n_found: alpha
-        return lambda n_found: min(_MOST_ALPHA, _FALSE_PAIRS * n_found / n_pairs)
+        most = min(_MOST_ALPHA, max(_LEAST_ALPHA, _FALSE_BY_ROWS / n_samples))
+        return lambda n_found: min(most, _FALSE_PAIRS * n_found / n_pairs)
 
     def modelled(
         self, noisy: fit.NoisyInteractions, known: KnownPairs
@@ -235,7 +239,7 @@ class LogLinear(InteractionsKind):
         d = len(noisy.cardinalities)
         selected, _ = fit.select_pairs(
             noisy,
-            level=self.level(d),
+            level=self.level(d, noisy.n_samples),
             max_cells=self.max_clique_cells,
             absent={*known.absent, *_unmeasured(noisy)},
         )
@@ -244,7 +248,9 @@ class LogLinear(InteractionsKind):
         # of what is known not to be joined, what round 2 has measured
         terms: list[Columns] = [*pairs, *(s for s in colliders if s in noisy.values)]
         singles = ((j,) for j in range(d))
-        terms += fit.unexplained_triples(noisy, [*singles, *terms], level=self.level(d))
+        terms += fit.unexplained_triples(
+            noisy, [*singles, *terms], level=self.level(d, noisy.n_samples)
+        )
         return tuple(terms), screen.candidates_of(pairs, d, most=self.max_candidates)
 
     def buy(self, door: Door, accountant: Accountant) -> ReleasedLogLinear:
@@ -336,7 +342,7 @@ class LogLinear(InteractionsKind):
             noisy = _measured(shop)
             joined, model = fit.select_pairs(
                 noisy,
-                level=self.level(len(singles)),
+                level=self.level(len(singles), shop.n_samples),
                 max_cells=self.max_clique_cells,
                 start=joined,
                 absent=_unmeasured(noisy),
