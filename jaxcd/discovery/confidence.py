@@ -18,7 +18,7 @@ s).  This counts the privacy noise only: sampling is in the test's level.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -31,7 +31,7 @@ from jaxcd.discovery.recalibration import kinds, recalibrated
 from jaxcd.discovery.released import search_release
 from jaxcd.discovery.result import DiscoveryResult, Step
 from jaxcd.errors import GraphError, OptionError
-from jaxcd.graphs import Mark, MixedGraph, consistent_extension
+from jaxcd.graphs import Knowledge, Mark, MixedGraph, consistent_extension
 from jaxcd.privacy.claims import GuaranteeClaim, claiming
 from jaxcd.releases import Release, ReleaseKind
 
@@ -109,6 +109,7 @@ def edge_confidence(
         calibrated: False leaves out step 4, which is never done for other searches than the
             release's own, nor for kinds of release that no map was fitted for: then the numbers are
             shares, the frequencies if the found graph with its fitted parameters were the truth.
+            Pairs that the run's knowledge requires keep theirs.
 
     Returns:
         The shares; equal arguments give equal shares.
@@ -174,7 +175,8 @@ def edge_confidence(
     is_own = run.info.get("algorithm") == f"search_{release.kind.replace('-', '_')}"
     if calibrated and is_own and not is_given and release.kind in kinds():
         found = run.graph.reordered(release.names).adjacency
-        shares = recalibrated(shares, found, n_draws=n_draws, kind=release.kind)
+        told = recalibrated(shares, found, n_draws=n_draws, kind=release.kind)
+        shares = np.where(_required(run, release.names), shares, told)
         method += (
             "; recalibrated on random truths to how often edges return over new data and noise"
         )
@@ -190,6 +192,15 @@ def edge_confidence(
         method,
         meaning,
     )
+
+
+def _required(run: DiscoveryResult, names: Sequence[str]) -> np.ndarray:
+    """Which pairs the run's knowledge requires, bool (d, d): these are joined in every new run."""
+    known = run.info.get("knowledge")
+    found = np.zeros((len(names), len(names)), dtype=np.bool_)
+    for a, b in () if known is None else Knowledge.from_json_dict(known).required:
+        found[names.index(a), names.index(b)] = found[names.index(b), names.index(a)] = True
+    return found
 
 
 @claiming(

@@ -237,9 +237,10 @@ class LogLinear(InteractionsKind):
     ) -> tuple[tuple[Columns, ...], tuple[Columns, ...]]:
         """The model's pairs and triples, and the candidates of each column."""
         d = len(noisy.cardinalities)
+        level = self.level(d, noisy.n_samples)
         selected, _ = fit.select_pairs(
             noisy,
-            level=self.level(d, noisy.n_samples),
+            level=level,
             max_cells=self.max_clique_cells,
             absent={*known.absent, *_unmeasured(noisy)},
         )
@@ -248,9 +249,7 @@ class LogLinear(InteractionsKind):
         # of what is known not to be joined, what round 2 has measured
         terms: list[Columns] = [*pairs, *(s for s in colliders if s in noisy.values)]
         singles = ((j,) for j in range(d))
-        terms += fit.unexplained_triples(
-            noisy, [*singles, *terms], level=self.level(d, noisy.n_samples)
-        )
+        terms += fit.unexplained_triples(noisy, [*singles, *terms], level=level)
         return tuple(terms), screen.candidates_of(pairs, d, most=self.max_candidates)
 
     def buy(self, door: Door, accountant: Accountant) -> ReleasedLogLinear:
