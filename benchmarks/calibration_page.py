@@ -57,7 +57,8 @@ def _lines(rows: Sequence[ex.Row], sizes: Sequence[int]) -> Iterable[Sequence[st
             of_test = {r.n_samples: r for r in rows if r.law == law.name and r.test == test}
             if of_test:
                 cells = [_cell(of_test[n]) if n in of_test else "-" for n in sizes]
-                yield [law.name, law.about.replace("|", "\\|"), f"`{test}`", *cells]
+                words = [text.replace("|", "\\|") for text in (law.name, law.about)]
+                yield [*words, f"`{test}`", *cells]
 
 
 def page(rows: Sequence[ex.Row]) -> str:
@@ -72,8 +73,8 @@ def page(rows: Sequence[ex.Row]) -> str:
         out = [row for row in chosen if row.verdict in ("below", "above")]
         few = sum(row.type_1_data_sets < 500 for row in chosen)
         parts.append(
-            f"## {title}\n\n{len(chosen)} cells, {len(out)} of them outside {WANTED[0]} to "
-            f"{WANTED[1]}; {few} rest on fewer than 500 data sets.\n\n"
+            f"## {title}\n\nCells: {len(chosen)}; outside {number(WANTED[0])} to "
+            f"{number(WANTED[1])}: {len(out)}; of fewer than 500 data sets: {few}.\n\n"
             + _table(heads, _lines(chosen, sizes))
             + "\n"
         )
