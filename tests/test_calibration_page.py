@@ -38,7 +38,7 @@ def test_the_page_is_that_of_the_committed_results():
 @pytest.mark.parametrize(("verdict", "shown"), [("within", "| .200 ("), ("above", "| **.200** (")])
 def test_what_is_outside_is_bold(verdict, shown):
     text = calibration_page.page([row(type_1=0.2, verdict=verdict), row(n_samples=900)])
-    assert shown in text and f"2 cells, {int(verdict == 'above')} of them outside" in text
+    assert shown in text and f"Cells: 2; outside .030 to .075: {int(verdict == 'above')};" in text
     assert "| law | x and y given Z | test | 200 rows | 900 rows |" in text
     assert "The other tests" not in text
 
@@ -46,4 +46,9 @@ def test_what_is_outside_is_bold(verdict, shown):
 def test_cells_that_were_not_measured_are_dashes():
     text = calibration_page.page([row(), row(law="shape", n_samples=900, type_1_data_sets=100)])
     (binary,) = re.findall(r"^\| binary .*$", text, re.MULTILINE)
-    assert binary.endswith("| - |") and "1 rest on fewer than 500" in text
+    assert binary.endswith("| - |") and "of fewer than 500 data sets: 1." in text
+
+
+def test_bars_in_names_do_not_end_a_cell():
+    text = calibration_page.page([row(law="spread |z|", test="RCIT")])
+    assert "| spread \\|z\\| | " in text
