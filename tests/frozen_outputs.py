@@ -320,7 +320,9 @@ def by_releases() -> Outputs:
             yield (
                 f"edge_confidence {name}",
                 lambda noisy=noisy: plain(
-                    jaxcd.edge_confidence(noisy, jaxcd.search(noisy), n_draws=2).adjacency
+                    jaxcd.edge_confidence(
+                        noisy, jaxcd.search(noisy), n_draws=2, calibrated=False
+                    ).adjacency
                 ),
             )
         for test, config in tests.items():
