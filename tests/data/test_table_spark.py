@@ -14,9 +14,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import jaxcd
+from tests.data.test_table import BUDGET, DISCRETE, same, tables
 from tests.helpers import simulated
 
 pyspark = pytest.importorskip("pyspark", reason="jaxcd[spark] is not installed")
@@ -75,3 +79,51 @@ def test_spark_gives_what_memory_gives(spark: Any) -> None:
         )
     )
     np.testing.assert_array_equal(found, expected)
+
+
+TYPES = {
+    pl.String: "string",
+    pl.Int64: "long",
+    pl.Int32: "integer",
+    pl.Int8: "byte",
+    pl.Float64: "double",
+    pl.Float32: "float",
+    pl.Boolean: "boolean",
+}
+
+
+def native_of(spark: Any, frame: pl.DataFrame) -> Any:
+    """The same rows in Spark."""
+    from pyspark.sql.types import StructType
+
+    schema = StructType()
+    for name, kind in frame.schema.items():
+        schema = schema.add(name, TYPES[kind])
+    return spark.createDataFrame(frame.rows(), schema=schema)
+
+
+@settings(max_examples=10, deadline=None)
+@given(tables())
+def test_counts_are_those_of_the_rows_in_memory(spark: Any, drawn: Any) -> None:
+    frame, domain = drawn
+    data = jaxcd.Dataset.from_frame(frame, domain=domain)
+    discrete = [j for j, name in enumerate(domain.names) if domain[name].is_discrete]
+    sets = [s for r in range(3) for s in itertools.permutations(discrete, r)]
+    table = jaxcd.Table(native_of(spark, frame), domain=domain, n_samples=len(frame), snapshot="v1")
+    for expected, found in zip(data.counts(sets), table.counts(sets), strict=True):
+        assert found.dtype == np.int64
+        np.testing.assert_array_equal(found, expected)
+
+
+@settings(max_examples=4, deadline=None)
+@given(tables(kinds=DISCRETE), st.sampled_from(["Histogram", "Marginals", "LogLinear"]))
+def test_releases_are_those_of_the_rows_in_memory(spark: Any, drawn: Any, kind: str) -> None:
+    frame, domain = drawn
+    data = jaxcd.Dataset.from_frame(frame, domain=domain)
+    table = jaxcd.Table(native_of(spark, frame), domain=domain, n_samples=len(frame), snapshot="v1")
+    same(
+        *(
+            jaxcd.release(rows, getattr(jaxcd, kind)(), budget=BUDGET, noise=simulated())
+            for rows in (table, data)
+        )
+    )
