@@ -195,6 +195,14 @@ def test_independent_columns_with_rare_levels_are_not_joined(share: float):
         assert jaxcd.search(bought).graph.n_edges == 0
 
 
+def test_columns_of_one_level_have_nothing_to_join(capfd: pytest.CaptureFixture[str]):
+    """BLAS prints what it is wrongly given."""
+    data = dataset(np.zeros((50, 12), dtype=int), *((1,) * 12))
+    bought = LogLinear(selected=5).release(data, budget=Budget(1.0, 1e-6), noise=simulated(0))
+    assert jaxcd.search(bought).graph.n_edges == 0
+    assert capfd.readouterr() == ("", "")
+
+
 def test_cliques_stay_within_their_cells():
     rng = np.random.default_rng(0)
     rows = (rng.integers(0, 2, (4_000, 1)) + (rng.random((4_000, 8)) < 0.2)) % 2

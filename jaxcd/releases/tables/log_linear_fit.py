@@ -355,7 +355,10 @@ class _Directions:
         ]
         self._of_terms = self._features(self._terms)
         self._of_terms -= self._of_terms.mean(axis=0)
-        products = linalg.blas.dsyrk(1.0, self._of_terms.T)  # the upper half is enough
+        width = self._of_terms.shape[1]
+        products = np.zeros((width, width))
+        if width:  # BLAS takes no empty matrix
+            products = linalg.blas.dsyrk(1.0, self._of_terms.T)  # the upper half is enough
         products[np.diag_indices_from(products)] *= 1 + 1 / self._n_rows
         self._factor = linalg.cho_factor(products)
         self._variances = np.repeat(
