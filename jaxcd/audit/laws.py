@@ -8,6 +8,7 @@ mechanism fails about never.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -95,6 +96,16 @@ def _secure_noise(quick: bool) -> Iterator[Finding]:
         "law of the noise: exponential mechanism",
         chosen,
         special.softmax(scores / 30.0) * chosen.sum(),
+    )
+    order = list(itertools.permutations(range(3), 2))
+    pairs = [tuple(sampler.gumbel_top(scores, 30.0, 2, index=4)) for _ in range(n // 4)]
+    odds = np.exp(scores / 30.0)
+    # the second is drawn from what the first has left
+    shares = [odds[a] * odds[b] / (odds.sum() - odds[a]) for a, b in order]
+    yield fits(
+        "law of the noise: two exponential mechanisms, one after the other",
+        np.array([pairs.count(pair) for pair in order]),
+        np.array(shares) / sum(shares) * len(pairs),
     )
 
 

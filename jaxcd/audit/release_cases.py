@@ -87,15 +87,17 @@ def release_cases() -> Iterator[Case]:
             trials=12,
             least=0.8,
         )
-    yield Case(
-        "release, LogLinear, chosen pairs",
-        ("LogLinear",),
-        _bought(jaxcd.LogLinear(selected=3), jaxcd.Budget(20.0, 1e-3)),
-        dependent_pairs,
-        _plain_facts,
-        trials=16,
-        least=0.8,
-    )
+    for chosen in (jaxcd.LogLinear(selected=3), jaxcd.Marginals(selected=3)):
+        name = type(chosen).__name__
+        yield Case(
+            f"release, {name}, chosen pairs",
+            (name,),
+            _bought(chosen, jaxcd.Budget(20.0, 1e-3)),
+            dependent_pairs,
+            _plain_facts,
+            trials=16,
+            least=0.8,
+        )
     given = jaxcd.SecondMoments(centres=dict.fromkeys("abc", 0.0), scales=dict.fromkeys("abc", 1.0))
     for name, kind in (("bought units", jaxcd.SecondMoments()), ("public units", given)):
         yield Case(

@@ -171,9 +171,15 @@ class Drawing(NoiseSampler):
         return self._keep(index, "subset", m / n, mask)
 
     def gumbel_max(self, scores: np.ndarray, scale: float, *, index: int) -> int:  # noqa: D102
-        chosen = int(np.argmax(scores / scale + self._rng.gumbel(size=len(scores))))
-        self._keep(index, "gumbel", scale, np.array([chosen]), scores)
-        return chosen
+        return self.gumbel_top(scores, scale, 1, index=index)[0]
+
+    def gumbel_top(  # noqa: D102
+        self, scores: np.ndarray, scale: float, size: int, *, index: int
+    ) -> list[int]:
+        chosen = np.argsort(-(scores / scale + self._rng.gumbel(size=len(scores))))[:size]
+        self._keep(index, "gumbel", scale, chosen, scores)
+        found: list[int] = chosen.tolist()
+        return found
 
 
 class Replaying(NoiseSampler):
@@ -245,10 +251,16 @@ class Replaying(NoiseSampler):
         return mask
 
     def gumbel_max(self, scores: np.ndarray, scale: float, *, index: int) -> int:  # noqa: D102
-        draws, values = self._next(index, "gumbel", scale, 1)
+        return self.gumbel_top(scores, scale, 1, index=index)[0]
+
+    def gumbel_top(  # noqa: D102
+        self, scores: np.ndarray, scale: float, size: int, *, index: int
+    ) -> list[int]:
+        draws, values = self._next(index, "gumbel", scale, size)
         assert values is not None and len(values) == len(scores)
         self._tap.tape.add(index, "gumbel", scale, values - scores, None)
-        return int(draws[0])
+        found: list[int] = draws.tolist()
+        return found
 
 
 # A run that is not proved names the class of its sampler; the two must look alike.
@@ -390,7 +402,6 @@ def costs(
                 float(Fraction(sum(x * x for x in steps)) / (2 * Fraction(scale) ** 2)) / row["rho"]
             )
         else:
-            shares[index] = (
-                float(Fraction(max(steps) - min(steps)) / Fraction(scale)) / row["epsilon"]
-            )
+            each = row["epsilon"] / row.get("n_choices", 1)
+            shares[index] = float(Fraction(max(steps) - min(steps)) / Fraction(scale)) / each
     return shares

@@ -60,6 +60,7 @@ from .mechanisms import (
     noise_scale,
     quantise,
     select_max,
+    select_top,
 )
 from .noise import NoiseSampler, NoiseSource, SecureNoise, SimulatedNoise
 from .one_draw import OneDraw
@@ -135,6 +136,7 @@ __all__ = [
     "rho_to_pure",
     "search_sensitivity",
     "select_max",
+    "select_top",
     "split",
     "subsampled_epsilon",
     "unregistered",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from .budget import Accounting
 from .events import (
@@ -33,6 +34,9 @@ def event_row(event: PrivacyEvent, accounting: Accounting = Accounting.ZCDP) -> 
         row["gdp_rho"] = event.gdp_rho
     if event.delta:
         row["delta"] = event.delta
+    n_choices = getattr(event, "n_choices", 1)
+    if n_choices > 1:
+        row["n_choices"] = n_choices
     if event.record is not None:
         record = event.record
         row |= {
@@ -67,7 +71,7 @@ def event_of_row(row: Mapping[str, object]) -> PrivacyEvent:
             float(row["rate"]),  # type: ignore[arg-type]
             tuple(dict(row.get("channel", {})).items()),  # type: ignore[call-overload]
         )
-    kinds = {
+    kinds: dict[str, Any] = {
         "Pure": PureEvent,
         "ExponentialMechanism": ExponentialMechanismEvent,
         "ZCDP": ZCDPEvent,
@@ -77,4 +81,6 @@ def event_of_row(row: Mapping[str, object]) -> PrivacyEvent:
     kind = kinds[str(row["mechanism"])]
     sizes = {"ZCDP": "rho", "Gaussian": "rho", "Failure": "delta"}
     size = float(row[sizes.get(str(row["mechanism"]), "epsilon")])  # type: ignore[arg-type]
-    return kind(size, str(row["label"]), record=record)  # type: ignore[return-value]
+    more = {"n_choices": row["n_choices"]} if "n_choices" in row else {}
+    event: PrivacyEvent = kind(size, str(row["label"]), record=record, **more)
+    return event

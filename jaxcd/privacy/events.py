@@ -12,13 +12,16 @@ bounds follow from, so that anyone can compute them again.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from fractions import Fraction
 
-from ..checks import check_positive, check_share
+from ..checks import check_positive, check_share, check_whole
 from .budget import Relation, _check_relation
 from .conversion import exponential_to_rho, pure_to_rho
 from .gdp import pure_to_gdp_rho, range_to_gdp_rho
+from .rounding import round_up
 
 _CURE = "give a positive number; infinity only for a run without privacy"
 
@@ -197,11 +200,13 @@ class GaussianEvent:
 
 @dataclass(frozen=True)
 class ExponentialMechanismEvent:
-    """An epsilon-DP exponential mechanism; it is also epsilon^2/8-zCDP.
+    """An epsilon-DP exponential mechanism, which is also epsilon^2/8-zCDP; or k of them.
 
     The log-ratio of its probabilities between neighbours ranges over an interval of length epsilon
     as the outcome varies (bounded range), not only within [-epsilon, epsilon]; a bounded-range
-    mechanism is epsilon^2/8-zCDP (Cesar and Rogers 2021; Dong, Durfee, Rogers 2020).
+    mechanism is epsilon^2/8-zCDP (Cesar and Rogers 2021; Dong, Durfee, Rogers 2020).  The k largest
+    of scores with Gumbel noise, in their order, are k exponential mechanisms, each on what the
+    earlier ones left (Durfee and Rogers 2019): epsilon is of all, and each has epsilon / k.
     Permute-and-flip and noisy maxima with Laplace noise have no such range: charge a
     :class:`PureEvent` for those.
 
@@ -210,6 +215,7 @@ class ExponentialMechanismEvent:
         label: a few public words for the report.
         relation: the neighbouring relation of the mechanism's sensitivity.
         record: what the price follows from; None where the price is somebody's word.
+        n_choices: k, at least 1.
 
     Example:
         >>> from jaxcd.privacy import ExponentialMechanismEvent
@@ -222,6 +228,7 @@ class ExponentialMechanismEvent:
     label: str = ""
     relation: Relation = Relation.REPLACE_ONE
     record: MechanismRecord | None = field(default=None, compare=False)
+    n_choices: int = 1
 
     delta = 0.0
 
@@ -232,16 +239,23 @@ class ExponentialMechanismEvent:
             check_positive("epsilon", self.epsilon, allow_infinity=True, cure=_CURE),
         )
         _check_relation(self.relation)
+        check_whole("n_choices", self.n_choices, 1, cure="give the number of choices")
 
     @property
     def rho(self) -> float:
-        """epsilon^2 / 8, rounded up."""
-        return exponential_to_rho(self.epsilon)
+        """k times the square of epsilon / k over 8, rounded up."""
+        return self._all(exponential_to_rho)
 
     @property
     def gdp_rho(self) -> float:
-        """The rho of GDP of any mechanism of range epsilon, rounded up."""
-        return range_to_gdp_rho(self.epsilon)
+        """k times the rho of GDP of any mechanism of range epsilon / k, rounded up."""
+        return self._all(range_to_gdp_rho)
+
+    def _all(self, price: Callable[[float], float]) -> float:
+        if self.n_choices == 1 or math.isinf(self.epsilon):
+            return price(self.epsilon)
+        each = price(round_up(Fraction(self.epsilon) / self.n_choices))
+        return round_up(self.n_choices * Fraction(each)) if each < math.inf else each
 
 
 @dataclass(frozen=True)

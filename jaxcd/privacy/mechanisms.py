@@ -42,7 +42,7 @@ from .events import (
     PureEvent,
     ZCDPEvent,
 )
-from .noise import Integers, check_rounded, check_scale
+from .noise import Integers, check_rounded, check_scale, check_top
 from .rounding import round_up, sqrt_up
 from .sensitive import Sensitive, exact_values
 
@@ -425,12 +425,71 @@ def select_max(
     Source:
         McSherry and Talwar 2007; Cesar and Rogers 2021 for the zCDP constant.
     """
+    return select_top(
+        accountant,
+        scores,
+        size=1,
+        sensitivity=sensitivity,
+        epsilon=epsilon,
+        pad=pad,
+        label=label,
+        grid=grid,
+        relation=relation,
+    )[0]
+
+
+def select_top(
+    accountant: Accountant,
+    scores: Sensitive | ArrayLike,
+    *,
+    size: int,
+    sensitivity: float,
+    epsilon: float,
+    pad: float = 0.0,
+    label: str,
+    grid: float = GRID,
+    relation: Relation = Relation.REPLACE_ONE,
+) -> list[int]:
+    r"""Select the indices of large scores: exponential mechanisms one after the other, each on the
+    scores that the earlier ones left.
+
+    Args:
+        accountant: ledger and noise.
+        scores: one-dimensional, at least ``size``; sensitive.
+        size: how many, k; at least 1.
+        sensitivity: of each score.
+        epsilon: positive, of each choice.
+        pad: bound on the numerical error of each score.
+        label: public words for the report.
+        grid: step, a power of two.
+        relation: neighbouring relation of ``sensitivity``.
+
+    Returns:
+        The indices drawn, in their order.
+
+    Raises:
+        BudgetExhausted: the event does not fit; nothing was drawn.
+        OptionError: an argument is out of its range.
+        SensitivityError: a score is NaN.
+
+    Guarantee:
+        Relation: ``relation``, that of the sensitivity. Sensitivity: as in :func:`select_max`.
+        Event: one ``ExponentialMechanismEvent`` of k choices. Public: the number of scores, k,
+        grid, sensitivity, pad. Proof: k times :func:`select_max`, each on the scores that are left,
+        composed adaptively. One draw of Gumbel noise for all scores has this law: given the
+        largest, the noise of the others is only known to lie below, and which of them is the
+        largest of those does not depend on that (Durfee and Rogers 2019, lemma 4.2).
+
+    Source:
+        Durfee and Rogers 2019; Cesar and Rogers 2021 for the zCDP constant.
+    """
     array = exact_values(scores)
     if array.ndim != 1 or array.size == 0:
         raise OptionError(
             f"scores must be one-dimensional and not empty, got shape {array.shape}: give one "
             "score a candidate"
         )
+    size = check_top(size, array.size)
     integral = _on_grid(array)
     bound = integer_sensitivity(sensitivity, grid=grid, pad=pad, integral=integral)
     scale = noise_scale(2 * bound, epsilon)
@@ -438,11 +497,13 @@ def select_max(
     record = MechanismRecord(
         Law.GUMBEL, float(sensitivity), float(pad), float(grid), array.size, integral, (scale,)
     )
-    index = accountant.charge(ExponentialMechanismEvent(epsilon, label, relation, record))
+    total = round_up(size * Fraction(epsilon)) if epsilon < math.inf else epsilon
+    event = ExponentialMechanismEvent(total, label, relation, record, n_choices=size)
+    index = accountant.charge(event)
     chosen = (
-        accountant.noise.gumbel_max(quantised, scale, index=index)
+        accountant.noise.gumbel_top(quantised, scale, size, index=index)
         if scale
-        else int(np.argmax(quantised))
+        else np.argsort(-quantised, kind="stable")[:size].tolist()
     )
-    accountant.bought(index, label, chosen)
+    accountant.bought(index, label, chosen if size > 1 else chosen[0])
     return chosen

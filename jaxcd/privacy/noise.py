@@ -140,6 +140,18 @@ class NoiseSampler(ABC):
     def gumbel_max(self, scores: Integers, scale: float, *, index: int) -> int:
         """Draw an index with probability proportional to exp(scores / scale)."""
 
+    def gumbel_top(self, scores: Integers, scale: float, size: int, *, index: int) -> list[int]:
+        """Draw ``size`` indices one after the other, each among those not drawn before, with
+        probability proportional to exp(scores / scale): in their order the largest of
+        scores + scale * Gumbel noise.
+        """
+        left, chosen = np.arange(len(scores)), []
+        for _ in range(check_top(size, len(scores))):
+            place = self.gumbel_max(scores[left], scale, index=index)
+            chosen.append(int(left[place]))
+            left = np.delete(left, place)
+        return chosen
+
 
 class NoiseSource(ABC):
     """Where noise comes from: configuration of a run."""
@@ -255,6 +267,13 @@ def _key_words(key: Any) -> tuple[int, ...]:
     return tuple(int(word) for word in np.asarray(jax.random.key_data(key)).ravel())
 
 
+def check_top(size: int, n_scores: int) -> int:
+    """The number of choices; OptionError unless there are as many scores."""
+    if check_count("number of choices", size, minimum=1) > n_scores:
+        raise OptionError(f"size = {size} choices of {n_scores} scores: ask for fewer")
+    return size
+
+
 def _check_subset(n: int, m: int) -> None:
     check_count("n", n)
     if check_count("m", m) > n:
@@ -289,10 +308,10 @@ def _gaussian_measurement(sigma: float) -> Any:
 
 
 @lru_cache(maxsize=256)
-def _gumbel_measurement(scale: float) -> Any:
+def _gumbel_measurement(scale: float, size: int) -> Any:
     dp = _opendp()
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64")
-    return dp.m.make_noisy_max(*space, dp.zero_concentrated_divergence(), scale=scale)
+    return dp.m.make_noisy_top_k(*space, dp.zero_concentrated_divergence(), k=size, scale=scale)
 
 
 def _saturate(draws: list[int]) -> Integers:
@@ -363,7 +382,12 @@ class _SecureSampler(NoiseSampler):
 
     def gumbel_max(self, scores: Integers, scale: float, *, index: int) -> int:
         check_count("number of scores", len(scores), minimum=1)
-        return int(_gumbel_measurement(check_scale("scale", scale))(scores.tolist()))
+        return self.gumbel_top(scores, scale, 1, index=index)[0]
+
+    def gumbel_top(self, scores: Integers, scale: float, size: int, *, index: int) -> list[int]:
+        size = check_top(size, len(scores))
+        found = _gumbel_measurement(check_scale("scale", scale), size)(scores.tolist())
+        return [int(place) for place in found]
 
 
 class _SimulatedSampler(NoiseSampler):
@@ -435,6 +459,12 @@ class _SimulatedSampler(NoiseSampler):
         return mask
 
     def gumbel_max(self, scores: Integers, scale: float, *, index: int) -> int:
-        count = check_count("number of scores", len(scores), minimum=1)
+        check_count("number of scores", len(scores), minimum=1)
+        return self.gumbel_top(scores, scale, 1, index=index)[0]
+
+    def gumbel_top(self, scores: Integers, scale: float, size: int, *, index: int) -> list[int]:
+        size, count = check_top(size, len(scores)), len(scores)
         gaps = (scores - scores.max()) / check_scale("scale", scale)
-        return int(np.argmax(gaps + self._generator(index).gumbel(size=count)))
+        noisy = gaps + self._generator(index).gumbel(size=count)
+        found: list[int] = np.argsort(-noisy, kind="stable")[:size].tolist()
+        return found

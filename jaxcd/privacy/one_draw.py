@@ -93,5 +93,8 @@ class _OneSampler(NoiseSampler):
         return found
 
     def gumbel_max(self, scores: Integers, scale: float, *, index: int) -> int:
-        chosen = self._sampler.gumbel_max(scores, scale, index=index)
-        return int(self._tell(np.array([chosen], dtype=np.int64))[0])
+        return self.gumbel_top(scores, scale, 1, index=index)[0]
+
+    def gumbel_top(self, scores: Integers, scale: float, size: int, *, index: int) -> list[int]:
+        chosen = self._sampler.gumbel_top(scores, scale, size, index=index)
+        return [int(place) for place in self._tell(np.array(chosen, dtype=np.int64))]

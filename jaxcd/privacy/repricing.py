@@ -85,8 +85,8 @@ def price_again(row: Mapping[str, Any]) -> Price:
         if law == "sum of discrete Gaussian shares":
             return Price(math.inf, _summed_rho(row, scales))
         if law == "exponential mechanism":
-            epsilon = float(2 * _single(row) / scales[0])
-            return Price(epsilon, epsilon**2 / 8, gdp_rho=_gdp_rho(epsilon / 2))
+            epsilon, k = float(2 * _single(row) / scales[0]), _n_choices(row)
+            return Price(k * epsilon, k * epsilon**2 / 8, gdp_rho=k * _gdp_rho(epsilon / 2))
         if law == "noisy rank, discrete Laplace":
             return _pure((_single(row, pads=4) + 1) / scales[0])
         if str(law).startswith("sparse vector"):
@@ -143,6 +143,13 @@ def _change(row: Mapping[str, Any], *, norm: int, pads: int = 2) -> Fraction:
     # The root of the number of values, from above.
     root = Fraction(math.isqrt(count << 120) + 1, 1 << 60)
     return (s + pads * root * p) / g + root
+
+
+def _n_choices(row: Mapping[str, Any]) -> int:
+    k = row.get("n_choices", 1)
+    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        raise FormatError(f"event {row.get('label')!r}: n_choices = {k!r} counts no choices")
+    return k
 
 
 def _single(row: Mapping[str, Any], pads: int = 2) -> Fraction:

@@ -102,9 +102,9 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "pair-choice-weighted",
-        "releases.tables.pair_selection:PairChoice._scores",
-        "np.abs(count",
-        "1.5 * np.abs(count",
+        "releases.tables.pair_selection:PairChoice._distances",
+        "np.abs(counts",
+        "1.5 * np.abs(counts",
         "replay: release, LogLinear, chosen pairs",
     ),
     Bug(

@@ -28,7 +28,7 @@ import dataclasses
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, final
@@ -41,8 +41,8 @@ from jaxcd.errors import OptionError
 from jaxcd.graphs import Knowledge
 from jaxcd.ops import contingency
 from jaxcd.ops.available_cases import observed
-from jaxcd.ops.interactions import cell_variance, interaction_sensitivity_squared, subsets
-from jaxcd.privacy import Accountant, Budget, Ledger, split
+from jaxcd.ops.interactions import cell_variance, subsets
+from jaxcd.privacy import Accountant, Budget
 from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.queries import Door
 from jaxcd.releases.base import ReleaseKind, paid
@@ -51,13 +51,10 @@ from jaxcd.releases.tables import log_linear_fit as fit
 from jaxcd.releases.tables import marginal_screen as screen
 from jaxcd.releases.tables.available_interactions import AvailableInteractions
 from jaxcd.releases.tables.intervened_sets import settings_of, with_settings
-from jaxcd.releases.tables.marginal_purchase import (
-    MarginalsNoise,
-    Purchase,
-    interactions_sensitivity,
-)
+from jaxcd.releases.tables.marginal_purchase import MarginalsNoise, Purchase
 from jaxcd.releases.tables.noisy_strata import NoisyStrata
-from jaxcd.releases.tables.pair_selection import PairChoice
+from jaxcd.releases.tables.pair_models import Expected, by_levels
+from jaxcd.releases.tables.pair_selection import buy_chosen, chosen_plan
 from jaxcd.releases.tables.released_interactions import (
     InteractionsKind,
     KnownPairs,
@@ -133,7 +130,7 @@ class LogLinear(InteractionsKind):
         :func:`jaxcd.releases.tables.marginal_purchase.interactions_sensitivity`.  Event: at most
         two ``GaussianEvent``, whose rhos are fixed shares of the budget's.  Where pairs are chosen:
         at most thirty such events, each of the L2 sensitivity of ``interactions_sensitivity``, and
-        one ``ExponentialMechanismEvent`` for each chosen pair, of scores of sensitivity 2
+        before each an ``ExponentialMechanismEvent`` of the pairs chosen, of scores of sensitivity 2
         (:class:`jaxcd.releases.tables.pair_selection.PairChoice`).  With delta = 0: L1
         sensitivity, of round 1 :func:`jaxcd.releases.tables.marginal_screen.pairs_for_laplace`, of
         round 2 twice the number of tables; at most two ``PureEvent``.  What is measured next, what
@@ -218,11 +215,8 @@ class LogLinear(InteractionsKind):
         everything = super().plan(domain, n_samples, budget=budget)
         if not n_selected:
             return everything
-        cardinalities = sorted(cardinality or 1 for cardinality in domain.cardinalities)
-        largest = interaction_sensitivity_squared(tuple(cardinalities[-2:]))
-        price = _CHOSEN_SHARES[2] * Ledger(budget).remaining_rho / n_selected
-        noise = math.sqrt(largest / (2 * price))
-        return Plan.of(noise, n_samples, number="number of a chosen pair", unit=budget.unit)
+        share = _CHOSEN_SHARES[2]
+        return chosen_plan(domain, n_samples, budget=budget, n_selected=n_selected, share=share)
 
     def level(self, n_columns: int, n_samples: int) -> fit.Level:
         """The level at which a pair joins the model, by the number of the model's pairs."""
@@ -281,14 +275,24 @@ class LogLinear(InteractionsKind):
         )
         with accountant.keeping(released):
             if n_selected:
-                prices = self._buy_chosen(n_selected, shop, door, accountant, known)
+                prices = buy_chosen(
+                    shop,
+                    door,
+                    accountant,
+                    known,
+                    self._explained(shop),
+                    n_selected=n_selected,
+                    n_rounds=_ROUNDS,
+                    shares=_CHOSEN_SHARES,
+                    anew=True,
+                )
             else:
                 shop.buy_pairs(price=prices[0], label="round 1: all pairs", absent=known.absent)
             joined = released().neighbors
             pairs = [*joined, *fit.collider_pairs(joined, shop.cardinalities)]
             label = "round 2: tables of the model"
             if shop.law is MarginalsNoise.LAPLACE:
-                shop.buy_tables(pairs, price=prices[1], label=label)
+                shop.buy_tables(pairs, price=prices[-1], label=label)
                 return released()
             most = self.max_cells * shop.n_samples
             if shop.pair_noise > 0:
@@ -304,55 +308,32 @@ class LogLinear(InteractionsKind):
                 settings_of(door.domain),
                 most_cells={3: self.max_cells * shop.n_samples},
             )
-            shop.buy_families(told, price=prices[1], label=label)
+            shop.buy_families(told, price=prices[-1], label=label)
             return released()
 
-    def _buy_chosen(
-        self, n_selected: int, shop: Purchase, door: Door, accountant: Accountant, known: KnownPairs
-    ) -> tuple[float, ...]:
-        """Round 1 in parts: all columns, then pairs that a model of what is known explains worst.
-
-        Returns:
-            The prices of round 1 and of round 2.
-        """
-        total = accountant.ledger.remaining_rho
-        of_singles, of_choices, of_pairs, of_tables = split(total, _CHOSEN_SHARES)
-        singles = [(j,) for j in range(len(shop.cardinalities))]
-        self._buy_sets(singles, shop, of_singles, "round 1: all columns")
-        pairs = itertools.combinations(range(len(shop.cardinalities)), 2)
-        choice = PairChoice(
-            door,
-            accountant,
-            [pair for pair in pairs if pair not in known.absent and pair not in known.kept],
-            rho=of_choices / n_selected,
-        )
+    def _explained(self, shop: Purchase) -> Callable[[list[Pair], list[Pair]], Iterator[Expected]]:
+        """What the model of what was bought so far expects of pairs."""
+        levels = shop.cardinalities
         joined: tuple[Pair, ...] = ()
-        model = fit.fit_model(_measured(shop), singles)
-        sizes = [len(part) for part in np.array_split(np.arange(n_selected), _ROUNDS) if len(part)]
-        for place, (size, price) in enumerate(
-            zip(sizes, split(of_pairs, [float(size) for size in sizes]), strict=True)
-        ):
-            of_round = f"round 1, part {place + 1} of {len(sizes)}"
-            expected = fit.ExpectedTables(model, shop.n_samples)
-            bought = choice.take(size, expected.table, label=f"{of_round}: choice of a pair")
-            if place == 0:
-                bought += known.kept
-            self._buy_sets(bought, shop, price, f"{of_round}: chosen pairs")
-            noisy = _measured(shop)
-            joined, model = fit.select_pairs(
-                noisy,
-                level=self.level(len(singles), shop.n_samples),
-                max_cells=self.max_clique_cells,
-                start=joined,
-                absent=_unmeasured(noisy),
-            )
-        return of_singles + of_choices + of_pairs, of_tables
 
-    @staticmethod
-    def _buy_sets(sets: Collection[Columns], shop: Purchase, price: float, label: str) -> None:
-        weights = dict.fromkeys(sets, 1.0)
-        sensitivity = interactions_sensitivity(shop.cardinalities, weights)
-        shop.buy(weights, sensitivity=sensitivity, price=price, label=label)
+        def models(bought: list[Pair], left: list[Pair]) -> Iterator[Expected]:
+            nonlocal joined
+            noisy = _measured(shop)
+            if bought:
+                joined, model = fit.select_pairs(
+                    noisy,
+                    level=self.level(len(levels), shop.n_samples),
+                    max_cells=self.max_clique_cells,
+                    start=joined,
+                    absent=_unmeasured(noisy),
+                )
+            else:
+                model = fit.fit_model(noisy, [(j,) for j in range(len(levels))])
+            expected = fit.ExpectedTables(model, shop.n_samples)
+            for kind, some in by_levels(left, levels).items():
+                yield some, np.stack([expected.table(pair).reshape(kind) for pair in some])
+
+        return models
 
 
 def _measured(shop: Purchase) -> fit.NoisyInteractions:

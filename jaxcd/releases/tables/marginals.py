@@ -1,12 +1,15 @@
-r"""A release of marginal tables in three rounds: all pairs, then chosen triples, then the families
-worth asking for.
+r"""A release of marginal tables in three rounds: pairs, then chosen triples, then families worth
+asking for.
 
 What is released are interactions (:mod:`jaxcd.ops.interactions`), not tables: overlapping tables
 share their numbers, so each is paid for once, and all tables built from them agree.  For all pairs
 of 37 columns this has .66 of the L2 sensitivity of the tables, and a third of their noise on the
 cell of an interaction.
 
-1. R_j and R_ij of all columns and pairs.
+1. R_j and R_ij of all columns and pairs.  Where there are very many pairs, noise on all of them
+   would hide most: then R_j of all columns, and in rounds R_ij of the pairs that the exponential
+   mechanism chooses (:mod:`jaxcd.releases.tables.pair_selection`) as those that are worst explained
+   by what was released (:mod:`jaxcd.releases.tables.pair_models`).
 2. The pairs that stay dependent and unmediated beyond noise are candidates
    (:mod:`jaxcd.releases.tables.marginal_screen`); the triples of a column with two of its
    candidates are measured.
@@ -37,19 +40,30 @@ round 1 takes from tables the pairs whose interactions would move by more.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
-from jaxcd.checks import is_whole
+from jaxcd.checks import check_whole, is_whole
+from jaxcd.data import Domain
 from jaxcd.errors import OptionError
 from jaxcd.graphs import Knowledge
-from jaxcd.privacy import Accountant
+from jaxcd.privacy import Accountant, Budget, Ledger, range_to_gdp_rho
 from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.queries import Door
 from jaxcd.releases.base import ReleaseKind, paid
+from jaxcd.releases.plans import Plan
 from jaxcd.releases.tables import marginal_screen as screen
 from jaxcd.releases.tables.intervened_sets import settings_of, with_settings
 from jaxcd.releases.tables.marginal_purchase import MarginalsNoise, Purchase
+from jaxcd.releases.tables.pair_models import (
+    Expected,
+    expected_of_mediators,
+    expected_of_paths,
+    independent,
+)
+from jaxcd.releases.tables.pair_selection import buy_chosen, chosen_plan
+from jaxcd.releases.tables.pair_tables import PairTables
 from jaxcd.releases.tables.released_interactions import (
     InteractionsKind,
     KnownPairs,
@@ -59,6 +73,7 @@ from jaxcd.releases.tables.released_interactions import (
 __all__ = ["Marginals", "ReleasedMarginals"]
 
 Columns = tuple[int, ...]
+Pair = tuple[int, int]
 
 # The average cell of a table that is counted under Laplace noise has at least so many standard
 # deviations of the noise.
@@ -71,6 +86,13 @@ _QUIET = 0.3
 # andes and pigs with 100,000 rows; up to 45 columns the first of the two holds.
 _MOST_ALPHA, _FALSE_PAIRS = 0.01, 10.0
 _MOST_PARENTS = 5
+# Pairs are chosen where there are more columns than these, unless round 1 were quiet (above): so
+# many for each column, and not more than leave the Gumbel noise of a choice at such a share of n,
+# for then noise does the choosing.  The prices are those of the single columns, the choices, the
+# chosen pairs, and rounds 2 and 3.  Chosen on andes with 100,000 rows and a random network of 1,000
+# columns with 20,000.
+_MANY_COLUMNS, _PAIRS_A_COLUMN, _ROUNDS, _CHOOSING_NOISE = 60, 3, 10, 0.02
+_CHOSEN_SHARES = (0.07, 0.35, 0.28, 0.05, 0.25)
 
 
 @final
@@ -78,11 +100,13 @@ _MOST_PARENTS = 5
 class Marginals(InteractionsKind):
     """Noisy marginal tables of the columns that depend on each other, bought in three rounds.
 
-    For discrete data with many columns.  Round 1 measures all pairs, and rounds 2 and 3 larger
-    tables of columns that what was released shows to be dependent.
+    For discrete data with many columns.  Round 1 measures all pairs, or where there are very many
+    all columns and the pairs that the best model of what was released so far explains worst; rounds
+    2 and 3 measure larger tables of columns that what was released shows to be dependent.
 
     Args:
-        shares: positive weights of the three rounds in rho, or with delta = 0 in epsilon.
+        shares: positive weights of the three rounds in rho, or with delta = 0 in epsilon; where all
+            pairs are measured.
         dependence_alpha: level of the test of dependence, between 0 and 1; None for 0.01, or for
             more than 1,000 pairs the level at which noise alone makes 10 of them dependent.
         mediation_alpha: a mediator explains a pair unless its p-value is below this, between 0 and
@@ -103,6 +127,11 @@ class Marginals(InteractionsKind):
             on the others (it is measured later, as part of the table of a common child); a pair
             with a required edge is a candidate whatever was measured.  Search such a release with
             the same knowledge.
+        selected: with delta > 0 so many pairs are chosen by the exponential mechanism, in ten
+            rounds, and measured; 0: all pairs are measured.  None: 0, or where there are more than
+            60 columns and s on all pairs were at least 0.3, three for each column, as long as the
+            noise of a choice is below 2 % of n rows.  Several sites, and a purchase with delta = 0,
+            always measure all pairs.
 
     Raises:
         OptionError: a constant is out of its range.
@@ -112,16 +141,22 @@ class Marginals(InteractionsKind):
         public.  With delta > 0: L2 sensitivity, of round 1
         :func:`jaxcd.releases.tables.marginal_purchase.pairs_sensitivity`, of rounds 2 and 3
         :func:`jaxcd.releases.tables.marginal_purchase.interactions_sensitivity`.  Event: at most
-        three ``GaussianEvent``, whose rhos are fixed shares of the budget's.  With delta = 0: L1
+        three ``GaussianEvent``, whose rhos are fixed shares of the budget's.  Where pairs are
+        chosen: at most thirteen such events, each of the L2 sensitivity of
+        ``interactions_sensitivity``, and at most ten ``ExponentialMechanismEvent`` of the pairs
+        chosen, of scores of sensitivity 2
+        (:class:`jaxcd.releases.tables.pair_selection.PairChoice`).  With delta = 0: L1
         sensitivity, of round 1 :func:`jaxcd.releases.tables.marginal_screen.pairs_for_laplace`, of
         rounds 2 and 3 twice the number of tables; at most three ``PureEvent``, whose epsilons add
         up to the budget's.  A round without anything to ask is not charged.  Sets and weights
         depend on released numbers and the domain only, so this is adaptive composition under the
         ledger's filter.  Proof: the docstrings named, :func:`jaxcd.privacy.gaussian` and
-        :func:`jaxcd.privacy.laplace`; for interventions docs/PRIVACY.md V.
+        :func:`jaxcd.privacy.laplace`; for interventions docs/PRIVACY.md V, for chosen pairs AB.
 
     Source:
-        Efron and Stein 1981; Xiao, He, Zhang, Kifer 2023 for noise on interactions.
+        Efron and Stein 1981; Xiao, He, Zhang, Kifer 2023 for noise on interactions; McKenna,
+        Mullins, Sheldon, Miklau 2022 for choosing what a model explains worst; Durfee, Rogers 2019
+        for many choices at once.
 
     Example:
         >>> import jax, jaxcd
@@ -140,6 +175,7 @@ class Marginals(InteractionsKind):
         "three rounds of marginal tables are (epsilon, delta)-DP of their budget, pure where "
         "delta = 0; every search on them is post-processing",
         "jaxcd.releases.tables.marginals, jaxcd.releases.tables.marginal_purchase, "
+        "jaxcd.releases.tables.pair_selection, "
         "jaxcd.ops.interactions, jaxcd.ops.moments",
     )
 
@@ -152,6 +188,7 @@ class Marginals(InteractionsKind):
     least_cell: float = 10.0
     inflation_cap: float = 10.0
     knowledge: Knowledge | None = None
+    selected: int | None = None
     word: ClassVar[str] = "marginals"
     takes_people: ClassVar[bool] = True
     takes_sites: ClassVar[bool] = True
@@ -176,6 +213,40 @@ class Marginals(InteractionsKind):
             value = getattr(self, argument)
             if not (math.isfinite(value) and value > 0):
                 raise OptionError(f"{argument} = {value!r} is not a positive number; 10 is usual")
+        if self.selected is not None:
+            check_whole("selected", self.selected, 0, cure="give None, or 0 to measure all pairs")
+
+    def n_selected(self, domain: Domain, n_samples: int, *, budget: Budget) -> int:
+        """How many pairs are chosen; 0 where all are measured.  From public facts.
+
+        Args:
+            domain: of the columns.
+            n_samples: n.
+            budget: of the purchase.
+        """
+        if not budget.delta > 0:
+            return 0
+        known = KnownPairs.of(self.knowledge, domain.names)
+        d = domain.n_columns
+        n_pairs = math.comb(d, 2) - len(known.absent) - len(known.kept)
+        wanted = self.selected
+        if wanted is None:
+            everything = super().plan(domain, n_samples, budget=budget)
+            if d <= _MANY_COLUMNS or everything.noise < _QUIET * math.sqrt(n_samples):
+                return 0
+            rho = Ledger(budget).remaining_rho * _CHOSEN_SHARES[1]
+            one = range_to_gdp_rho(2 * screen.COUNTED_CHANGE / (_CHOOSING_NOISE * n_samples))
+            wanted = max(1, min(_PAIRS_A_COLUMN * d, int(rho / one)))
+        return wanted if wanted < n_pairs else 0
+
+    def plan(self, domain: Domain, n_samples: int, *, budget: Budget) -> Plan:
+        """At most the noise on an interaction of a pair when it is first measured."""
+        everything = super().plan(domain, n_samples, budget=budget)
+        n_selected = self.n_selected(domain, n_samples, budget=budget)
+        if not n_selected:
+            return everything
+        share = _CHOSEN_SHARES[2]
+        return chosen_plan(domain, n_samples, budget=budget, n_selected=n_selected, share=share)
 
     def buy(self, door: Door, accountant: Accountant) -> ReleasedMarginals:
         """Three rounds, each planned on what the rounds before it released."""
@@ -309,8 +380,34 @@ def _bought(options: Marginals, door: Door, accountant: Accountant) -> ReleasedM
             else screen.candidates_of(unmediated(), d, most=settled.max_candidates)
         )
 
+    def explained(bought: list[Pair], left: list[Pair]) -> Iterator[Expected]:
+        tables = PairTables(so_far(nobody))
+        if not bought:
+            yield from independent(tables, left)
+        yield from expected_of_paths(tables, left)
+        yield from expected_of_mediators(tables, left, new=bought)
+
+    budget = accountant.ledger.budget
+    n_selected = (
+        options.n_selected(door.domain, shop.n_samples, budget=budget)
+        if door.chooses and isinstance(budget, Budget)
+        else 0
+    )
     with accountant.keeping(unfinished):
-        shop.buy_pairs(price=prices[0], label="round 1: all pairs", absent=known.absent)
+        if n_selected:
+            later = buy_chosen(
+                shop,
+                door,
+                accountant,
+                known,
+                explained,
+                n_selected=n_selected,
+                n_rounds=_ROUNDS,
+                shares=_CHOSEN_SHARES,
+            )
+            prices = (0.0, *later)
+        else:
+            shop.buy_pairs(price=prices[0], label="round 1: all pairs", absent=known.absent)
         sigma = shop.pair_noise  # 0 without privacy
         settled = _Settled.of(options, sigma / math.sqrt(shop.n_samples), d)
         pairs = unmediated()

@@ -4,12 +4,14 @@ The score of a pair with counts T, where a model expects M, is
 
     q = sum over cells of |T - M|  -  sum over cells of sqrt(2 M (1 - M / n) / pi),
 
-how far the pair is from the model, less what n rows scatter around it on average.  The exponential
-mechanism draws one pair after the other, each among those that were not drawn before.
+how far the pair is from the model, less what n rows scatter around it on average.  With several
+models of a pair it is the smallest q: what the best of them leaves.  The exponential mechanism
+draws one pair after the other, each among those that were not drawn before.
 
 *Sensitivity.*  M and n are public.  Between neighbours (replace-one) T changes by 2 in L1: one row
 leaves a cell and another comes to one.  Where the unit is a person, the rows of each share the
-weight 1, and the same holds.  So by the triangle inequality every score moves by at most 2.
+weight 1, and the same holds.  So by the triangle inequality every q moves by at most 2, and so does
+the smallest of several.
 
 Source:
     McSherry and Talwar 2007 for the mechanism; McKenna, Mullins, Sheldon, Miklau 2022 for scores by
@@ -18,18 +20,27 @@ Source:
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from jaxcd.privacy import VECTOR_GRID, Accountant, select_max
+from jaxcd.data import Domain
+from jaxcd.ops.interactions import interaction_sensitivity_squared
+from jaxcd.privacy import VECTOR_GRID, Accountant, Budget, Ledger, Sensitive, select_top, split
 from jaxcd.queries import Door
+from jaxcd.releases.plans import Plan
+from jaxcd.releases.tables.marginal_purchase import Purchase, interactions_sensitivity
 from jaxcd.releases.tables.marginal_screen import COUNTED_CHANGE
+from jaxcd.releases.tables.pair_models import Expected, by_levels
+from jaxcd.releases.tables.released_interactions import KnownPairs
 
-__all__ = ["PairChoice"]
+__all__ = ["PairChoice", "buy_chosen", "chosen_plan"]
 
 Pair = tuple[int, int]
+# The price of a choice is rounded up: so much less is asked for that a sum of them fits.
+_ROUNDED = 1 - 2.0**-40
 
 
 class PairChoice:
@@ -45,51 +56,150 @@ class PairChoice:
     def __init__(
         self, door: Door, accountant: Accountant, pairs: Sequence[Pair], *, rho: float
     ) -> None:
-        self._accountant, self._n, self._units = accountant, door.n_samples, door.units
+        self._accountant, self._n = accountant, door.n_samples
         self.left = list(pairs)
         self._places = {pair: place for place, pair in enumerate(pairs)}
-        self._counts = door.counts(self.left)
-        self._epsilon = accountant.ledger.selection_within(rho)
+        levels = [column or 1 for column in door.domain.cardinalities]
+        # all pairs of a kind in one array, which makes sums over cells quick
+        alike = by_levels(pairs, levels)
+        self._kinds = {kind: {p: row for row, p in enumerate(some)} for kind, some in alike.items()}
+        units = door.units
+        self._counts = door.counts(list(pairs)).map(
+            lambda counts: {
+                kind: np.stack([counts[self._places[pair]] for pair in some]) / units
+                for kind, some in self._kinds.items()
+            }
+        )
+        self._scores = self._counts.map(lambda _: np.full(len(pairs), math.inf))
+        self._epsilon = accountant.ledger.selection_within(rho) * _ROUNDED
 
-    def take(
-        self, n_pairs: int, expected: Callable[[Pair], np.ndarray], *, label: str
-    ) -> list[Pair]:
+    def compare(self, models: Iterable[Expected], *, anew: bool = False) -> None:
+        """Scores pairs by what models expect of them.
+
+        Args:
+            models: what they expect; public.  Every pair needs one before pairs are taken.
+            anew: whether models that were compared before are forgotten.
+        """
+
+        def least(counts: Mapping[Pair, np.ndarray], before: np.ndarray) -> np.ndarray:
+            scores = np.full_like(before, math.inf) if anew else before.copy()
+            for pairs, expected in models:
+                kind = expected.shape[1:]
+                rows = [self._kinds[kind][pair] for pair in pairs]
+                places = [self._places[pair] for pair in pairs]
+                np.minimum.at(scores, places, self._distances(counts[kind][rows], expected))
+            return scores
+
+        self._scores = Sensitive.joined([self._counts, self._scores], least)
+
+    def take(self, n_pairs: int, *, label: str) -> list[Pair]:
         """Draws pairs, and takes them out of those that are left.
 
         Args:
             n_pairs: how many.
-            expected: the counts that the model expects of a pair, flat.
             label: public words.
 
         Guarantee:
-            Relation: replace-one; n, the pairs and what the model expects are public.  Sensitivity:
-            2 for every score.  Event: one ``ExponentialMechanismEvent`` a pair.  Proof: above, and
-            :func:`jaxcd.privacy.select_max`.
+            Relation: replace-one; n, the pairs and what the models expect are public.  Sensitivity:
+            2 for every score.  Event: one ``ExponentialMechanismEvent`` of so many choices.  Proof:
+            above, and :func:`jaxcd.privacy.select_top`.
         """
-        means = [expected(pair) for pair in self._places]
         # a score is a sum of so many numbers of at most 2 n
-        pad = self._n * 2.0**-48 * (8 + max(map(len, means), default=0))
-        scores = self._counts.map(lambda counts: self._scores(counts, means))
-        taken = []
-        for _ in range(min(n_pairs, len(self.left))):
-            chosen = select_max(
-                self._accountant,
-                scores[[self._places[pair] for pair in self.left]],
-                sensitivity=COUNTED_CHANGE,
-                epsilon=self._epsilon,
-                pad=pad,
-                label=label,
-                grid=VECTOR_GRID,
-            )
-            taken.append(self.left.pop(chosen))
+        pad = self._n * 2.0**-48 * (8 + max((a * b for a, b in self._kinds), default=0))
+        chosen = select_top(
+            self._accountant,
+            self._scores[[self._places[pair] for pair in self.left]],
+            size=n_pairs,
+            sensitivity=COUNTED_CHANGE,
+            epsilon=self._epsilon,
+            pad=pad,
+            label=label,
+            grid=VECTOR_GRID,
+        )
+        taken = [self.left[place] for place in chosen]
+        gone = set(chosen)
+        self.left = [pair for place, pair in enumerate(self.left) if place not in gone]
         return taken
 
-    def _scores(self, counts: Sequence[np.ndarray], means: Sequence[np.ndarray]) -> np.ndarray:
-        """Of all pairs, those that were taken among them."""
-        return np.array(
-            [
-                np.abs(count.ravel() / self._units - mean).sum()
-                - np.sqrt(np.maximum(mean * (1 - mean / self._n), 0.0) * (2 / math.pi)).sum()
-                for count, mean in zip(counts, means, strict=True)
-            ]
-        )
+    def _distances(self, counts: np.ndarray, expected: np.ndarray) -> np.ndarray:
+        """q of each pair, (m,)."""
+        scatter = np.sqrt(np.maximum(expected * (1 - expected / self._n), 0.0) * (2 / math.pi))
+        found: np.ndarray = (np.abs(counts - expected) - scatter).sum(axis=(1, 2))
+        return found
+
+
+def buy_chosen(
+    shop: Purchase,
+    door: Door,
+    accountant: Accountant,
+    known: KnownPairs,
+    models: Callable[[list[Pair], list[Pair]], Iterable[Expected]],
+    *,
+    n_selected: int,
+    n_rounds: int,
+    shares: Sequence[float],
+    anew: bool = False,
+) -> tuple[float, ...]:
+    """Buys all columns, and pairs that a model of what is known explains worst, in rounds.
+
+    Args:
+        shop: where they are bought; Gaussian noise.
+        door: to the rows.
+        accountant: of the run.
+        known: pairs that are not to be had, and those that are bought without being chosen.
+        models: of the pairs that were bought last, none before the first round, and of those that
+            are left: what models expect of these.
+        n_selected: how many pairs.
+        n_rounds: at most.
+        shares: of what is left of rho: the columns, the choices, the chosen pairs, what comes
+            later.
+        anew: whether the models of a round take the place of those before.
+
+    Returns:
+        The prices of what comes later.
+    """
+    of_singles, of_choices, of_pairs, *later = split(accountant.ledger.remaining_rho, shares)
+    levels = shop.cardinalities
+    singles = [(j,) for j in range(len(levels))]
+    _buy_sets(singles, shop, of_singles, "round 1: all columns")
+    several = [j for j, number in enumerate(levels) if number > 1]
+    barred = {*known.absent, *known.kept}
+    pairs = [pair for pair in itertools.combinations(several, 2) if pair not in barred]
+    n_selected = min(n_selected, len(pairs))
+    choice = PairChoice(door, accountant, pairs, rho=of_choices / max(1, n_selected))
+    sizes = [len(part) for part in np.array_split(np.arange(n_selected), n_rounds) if len(part)]
+    prices = split(of_pairs, [float(size) for size in sizes]) if sizes else ()
+    bought: list[Pair] = []
+    for place, (size, price) in enumerate(zip(sizes, prices, strict=True)):
+        of_round = f"round 1, part {place + 1} of {len(sizes)}"
+        choice.compare(models(bought, choice.left), anew=anew)
+        bought = choice.take(size, label=f"{of_round}: choice of a pair")
+        if place == 0:
+            bought += known.kept
+        _buy_sets(bought, shop, price, f"{of_round}: chosen pairs")
+    return tuple(later)
+
+
+def _buy_sets(sets: Iterable[tuple[int, ...]], shop: Purchase, price: float, label: str) -> None:
+    weights = dict.fromkeys(sets, 1.0)
+    sensitivity = interactions_sensitivity(shop.cardinalities, weights)
+    shop.buy(weights, sensitivity=sensitivity, price=price, label=label)
+
+
+def chosen_plan(
+    domain: Domain, n_samples: int, *, budget: Budget, n_selected: int, share: float
+) -> Plan:
+    """At most the noise on an interaction of a chosen pair when it is first measured.
+
+    Args:
+        domain: of the columns.
+        n_samples: n.
+        budget: of the purchase.
+        n_selected: the number of pairs.
+        share: of rho that they get.
+    """
+    levels = sorted(number or 1 for number in domain.cardinalities)
+    largest = interaction_sensitivity_squared(tuple(levels[-2:]))
+    price = share * Ledger(budget).remaining_rho / n_selected
+    noise = math.sqrt(largest / (2 * price))
+    return Plan.of(noise, n_samples, number="number of a chosen pair", unit=budget.unit)

@@ -1,0 +1,141 @@
+r"""What pairs of columns that were released say of those that were not: models of a pair, each with
+the table that it expects.
+
+*Independence.*  M = n_i n_j / n.  *Paths.*  The forest of the pairs with the largest deviances from
+independence is a model of all columns (Chow and Liu 1968), and between two columns that it joins
+
+    M = n_i P(a | i) P(b | a) ... P(j | z)
+
+along the path i - a - b - ... - z - j.  *Mediators.*  M = sum over levels of k of
+n_k P(i | k) P(j | k), for a column k that was measured with both.  Post-processing throughout.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from jaxcd.releases.tables.pair_tables import PairTables
+
+__all__ = ["Expected", "by_levels", "expected_of_mediators", "expected_of_paths", "independent"]
+
+Pair = tuple[int, int]
+Expected = tuple[Sequence[Pair], np.ndarray]
+"""Pairs (i, j), i < j, of columns with the same numbers of levels (a, b), and what a model expects
+of each, in records: float64 (m, a, b)."""
+
+_MOST_NUMBERS = 1 << 24  # of an array of tables
+
+
+def by_levels(pairs: Iterable[Pair], levels: Sequence[int]) -> dict[Pair, list[Pair]]:
+    """The pairs by their columns' numbers of levels."""
+    found: defaultdict[Pair, list[Pair]] = defaultdict(list)
+    for i, j in pairs:
+        found[levels[i], levels[j]].append((i, j))
+    return dict(found)
+
+
+def independent(tables: PairTables, pairs: Iterable[Pair]) -> Iterator[Expected]:
+    """The tables of independence."""
+    for some in by_levels(pairs, tables.cardinalities).values():
+        first, second = (np.stack([tables.margins[pair[end]] for pair in some]) for end in (0, 1))
+        yield some, first[:, :, None] * second[:, None, :] / tables.n
+
+
+def expected_of_paths(tables: PairTables, pairs: Collection[Pair]) -> Iterator[Expected]:
+    """The tables along the paths of the forest, of the pairs that one joins."""
+    levels = tables.cardinalities
+    d, widest = len(levels), max(levels)
+    order, before = _forest(tables)
+    # P(b | a) for each edge of the forest, both ways, in equal squares
+    up, down = np.zeros((2, d, widest, widest))
+    for v in order:
+        if (u := before[v]) >= 0:
+            up[v, : levels[v], : levels[u]] = tables.conditional(u, v).T
+            down[v, : levels[u], : levels[v]] = tables.conditional(v, u).T
+    of_first: defaultdict[int, list[Pair]] = defaultdict(list)
+    for pair in pairs:
+        of_first[pair[0]].append(pair)
+    size = max(1, _MOST_NUMBERS // (d * widest**2))
+    for start in range(0, d, size):
+        sources = range(start, min(start + size, d))
+        reached = np.zeros((len(sources), d), dtype=bool)
+        given = np.zeros((len(sources), d, widest, widest))  # P(column | source)
+        for row, v in enumerate(sources):
+            reached[row, v], given[row, v] = True, np.eye(widest)
+        for v in reversed(order):  # towards the roots
+            if (u := before[v]) >= 0:
+                rows = reached[:, v]
+                given[rows, u], reached[rows, u] = given[rows, v] @ up[v], True
+        for v in order:  # and from there to all others
+            if (u := before[v]) >= 0:
+                rows = reached[:, u] & ~reached[:, v]
+                given[rows, v], reached[rows, v] = given[rows, u] @ down[v], True
+        joined = [(i, j) for i in sources for i, j in of_first[i] if reached[i - start, j]]
+        for (a, b), some in by_levels(joined, levels).items():
+            first, second = np.array(some).T
+            margins = np.stack([tables.margins[i] for i in first.tolist()])
+            yield some, margins[:, :, None] * given[first - start, second, :a, :b]
+
+
+def _forest(tables: PairTables) -> tuple[list[int], list[int]]:
+    """The columns, each after the one that it hangs on; and that one, -1 for a root."""
+    d = len(tables.cardinalities)
+    ends = np.array(list(tables.log_pvalues), dtype=np.int64).reshape(-1, 2)
+    levels = np.array(tables.cardinalities)
+    degrees = (levels[ends[:, 0]] - 1) * (levels[ends[:, 1]] - 1)
+    weights = tables.deviances[ends[:, 0], ends[:, 1]] - degrees
+    clear = weights > 0  # above what independence expects
+    graph = sparse.coo_array(
+        (-weights[clear], (ends[clear, 0], ends[clear, 1])), shape=(d, d)
+    ).tocsr()
+    forest = csgraph.minimum_spanning_tree(graph)
+    order: list[int] = []
+    before = [-1] * d
+    seen = np.zeros(d, dtype=bool)
+    for root in range(d):
+        if not seen[root]:
+            found, parents = csgraph.breadth_first_order(forest, root, directed=False)
+            seen[found] = True
+            order += found.tolist()
+            for v in found[1:].tolist():
+                before[v] = int(parents[v])
+    return order, before
+
+
+def expected_of_mediators(
+    tables: PairTables, pairs: Collection[Pair], *, new: Iterable[Pair]
+) -> Iterator[Expected]:
+    """The tables by columns that were measured with both, with one of them among the new pairs."""
+    partners: defaultdict[int, set[int]] = defaultdict(set)
+    for i, j in tables.log_pvalues:
+        partners[i].add(j)
+        partners[j].add(i)
+    wanted, paths = set(pairs), set()
+    for ends in new:
+        for k, i in (ends, ends[::-1]):
+            for j in partners[k] - {i}:
+                pair = (min(i, j), max(i, j))
+                if pair in wanted:
+                    paths.add((*pair, k))
+    levels = tables.cardinalities
+    alike: defaultdict[tuple[int, ...], list[tuple[int, ...]]] = defaultdict(list)
+    for path in sorted(paths):
+        alike[tuple(levels[v] for v in path)].append(path)
+    for kind, members in alike.items():
+        size = max(1, _MOST_NUMBERS // (kind[0] * kind[1] * kind[2]))
+        for start in range(0, len(members), size):
+            some = members[start : start + size]
+            first, second = (
+                np.stack([tables.conditional(path[end], path[2]) for path in some])
+                for end in (0, 1)
+            )
+            middle = np.stack([tables.margins[k] for *_, k in some])
+            yield (
+                [(i, j) for i, j, _ in some],
+                (first * middle[:, None, :]) @ second.transpose(0, 2, 1),
+            )
