@@ -40,7 +40,6 @@ round 1 takes from tables the pairs whose interactions would move by more.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
@@ -56,12 +55,7 @@ from jaxcd.releases.plans import Plan
 from jaxcd.releases.tables import marginal_screen as screen
 from jaxcd.releases.tables.intervened_sets import settings_of, with_settings
 from jaxcd.releases.tables.marginal_purchase import MarginalsNoise, Purchase
-from jaxcd.releases.tables.pair_models import (
-    Expected,
-    expected_of_mediators,
-    expected_of_paths,
-    independent,
-)
+from jaxcd.releases.tables.pair_models import expected_of_released
 from jaxcd.releases.tables.pair_selection import buy_chosen, chosen_plan
 from jaxcd.releases.tables.pair_tables import PairTables
 from jaxcd.releases.tables.released_interactions import (
@@ -73,7 +67,6 @@ from jaxcd.releases.tables.released_interactions import (
 __all__ = ["Marginals", "ReleasedMarginals"]
 
 Columns = tuple[int, ...]
-Pair = tuple[int, int]
 
 # The average cell of a table that is counted under Laplace noise has at least so many standard
 # deviations of the noise.
@@ -380,13 +373,6 @@ def _bought(options: Marginals, door: Door, accountant: Accountant) -> ReleasedM
             else screen.candidates_of(unmediated(), d, most=settled.max_candidates)
         )
 
-    def explained(bought: list[Pair], left: list[Pair]) -> Iterator[Expected]:
-        tables = PairTables(so_far(nobody))
-        if not bought:
-            yield from independent(tables, left)
-        yield from expected_of_paths(tables, left)
-        yield from expected_of_mediators(tables, left, new=bought)
-
     budget = accountant.ledger.budget
     n_selected = (
         options.n_selected(door.domain, shop.n_samples, budget=budget)
@@ -400,7 +386,7 @@ def _bought(options: Marginals, door: Door, accountant: Accountant) -> ReleasedM
                 door,
                 accountant,
                 known,
-                explained,
+                lambda bought, left: expected_of_released(PairTables(shop), bought, left),
                 n_selected=n_selected,
                 n_rounds=_ROUNDS,
                 shares=_CHOSEN_SHARES,

@@ -21,7 +21,14 @@ from scipy.sparse import csgraph
 
 from jaxcd.releases.tables.pair_tables import PairTables
 
-__all__ = ["Expected", "by_levels", "expected_of_mediators", "expected_of_paths", "independent"]
+__all__ = [
+    "Expected",
+    "by_levels",
+    "expected_of_mediators",
+    "expected_of_paths",
+    "expected_of_released",
+    "independent",
+]
 
 Pair = tuple[int, int]
 Expected = tuple[Sequence[Pair], np.ndarray]
@@ -37,6 +44,18 @@ def by_levels(pairs: Iterable[Pair], levels: Sequence[int]) -> dict[Pair, list[P
     for i, j in pairs:
         found[levels[i], levels[j]].append((i, j))
     return dict(found)
+
+
+def expected_of_released(
+    tables: PairTables, bought: Collection[Pair], left: Collection[Pair]
+) -> Iterator[Expected]:
+    """What all of these models expect of the pairs that are left, as far as the pairs that were
+    bought last change it: with none, independence.
+    """
+    if not bought:
+        yield from independent(tables, left)
+    yield from expected_of_paths(tables, left)
+    yield from expected_of_mediators(tables, left, new=bought)
 
 
 def independent(tables: PairTables, pairs: Iterable[Pair]) -> Iterator[Expected]:

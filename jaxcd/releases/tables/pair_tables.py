@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from jaxcd.ops import tails
+from jaxcd.ops.interactions import table_of_interactions
 from jaxcd.ops.moments import contrast_basis
 from jaxcd.ops.nearest_table import nearest_table
 
@@ -52,20 +53,22 @@ class PairTables:
     in their interaction.
 
     Args:
-        release: of interactions of columns and of some pairs.
+        known: interactions of all columns and of some pairs with their variances: a release, or
+            what was bought so far.
 
     variances, deviances: float64 (d, d), of the noise on a cell and of independence, zeros where a
     pair was not measured; log_pvalues: of the measured pairs (i, j), i < j, of columns with two
     levels or more; margins: of each column, (levels,), positive, in records.
     """
 
-    def __init__(self, release: Any) -> None:
-        n, k = release.n_samples, release.cardinalities
+    def __init__(self, known: Any) -> None:
+        n, k = known.n_samples, known.cardinalities
         self.n = float(n)
         self.cardinalities = k
         self.margins = []
         for j in range(len(k)):
-            margin = np.maximum(nearest_table(release.table((j,)), self.n), _LEAST_COUNT)
+            table = table_of_interactions((j,), k, n, known.interactions.__getitem__)
+            margin = np.maximum(nearest_table(table, self.n), _LEAST_COUNT)
             self.margins.append(margin * (self.n / margin.sum()))
         means = [contrast_basis(k[j]).T @ margin for j, margin in enumerate(self.margins)]
         self.variances, self.deviances = np.zeros((2, len(k), len(k)))
@@ -73,7 +76,7 @@ class PairTables:
         self.log_pvalues: dict[Pair, float] = {}
         alike: defaultdict[Pair, list[Pair]] = defaultdict(list)
         for i, j in itertools.combinations([j for j, levels in enumerate(k) if levels > 1], 2):
-            if (i, j) in release.interactions:
+            if (i, j) in known.interactions:
                 alike[k[i], k[j]].append((i, j))
         for (a, b), pairs in alike.items():
             first, second = np.array(pairs).T
@@ -83,14 +86,14 @@ class PairTables:
             margin_a, margin_b = (
                 np.stack([self.margins[j] for j in columns.tolist()]) for columns in (first, second)
             )
-            product = np.stack([release.interactions[pair] for pair in pairs])
+            product = np.stack([known.interactions[pair] for pair in pairs])
             excess = product - mean_a[:, :, None] * mean_b[:, None, :] / self.n
             expected = margin_a[:, :, None] * margin_b[:, None, :] / self.n
             tables = expected + contrast_basis(a) @ excess @ contrast_basis(b).T
             # An entry of the excess carries the noise of R_ij and, to first order, that of both
             # means.
             of_pair, of_a, of_b = (
-                np.array([release.variances[s] for s in sets])
+                np.array([known.variances[s] for s in sets])
                 for sets in (pairs, [(i,) for i, _ in pairs], [(j,) for _, j in pairs])
             )
             noise = of_pair * (a - 1) * (b - 1)
