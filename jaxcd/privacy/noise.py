@@ -269,7 +269,7 @@ def _key_words(key: Any) -> tuple[int, ...]:
 
 def check_top(size: int, n_scores: int) -> int:
     """The number of choices; OptionError unless there are as many scores."""
-    if check_count("number of choices", size, minimum=1) > n_scores:
+    if check_count("size", size, minimum=1) > n_scores:
         raise OptionError(f"size = {size} choices of {n_scores} scores: ask for fewer")
     return size
 

@@ -135,7 +135,7 @@ def expected_of_mediators(
         partners[i].add(j)
         partners[j].add(i)
     wanted, paths = set(pairs), set()
-    for ends in new:
+    for ends in tables.log_pvalues.keys() & set(new):  # columns of one level mediate nothing
         for k, i in (ends, ends[::-1]):
             for j in partners[k] - {i}:
                 pair = (min(i, j), max(i, j))
