@@ -142,6 +142,12 @@ def doors(discrete, numeric, mixed) -> dict[str, tuple[Budget, Callable[[Ledger]
                 discrete, jaxcd.LogLinear(selected=2), budget=both, noise=simulated(), ledger=total
             ),
         ),
+        "release, marginals of chosen pairs": (
+            both,
+            lambda total: jaxcd.release(
+                discrete, jaxcd.Marginals(selected=2), budget=both, noise=simulated(), ledger=total
+            ),
+        ),
         "discover, second moments": (
             both,
             lambda total: jaxcd.discover(numeric, **options, ledger=total, linear=True),
@@ -205,6 +211,7 @@ def doors(discrete, numeric, mixed) -> dict[str, tuple[Budget, Callable[[Ledger]
 NAMES = (
     "discover, a histogram",
     "release, chosen pairs",
+    "release, marginals of chosen pairs",
     "discover, second moments",
     "discover, features",
     "discover, tree",

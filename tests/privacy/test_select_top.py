@@ -503,7 +503,7 @@ def test_fewer_choices_with_the_price_of_one_each_do_not_fit_the_noise(certifica
 def test_one_value_of_another_mechanism_is_no_choice(certificate: dict[str, Any], value: Any):
     """The number is of exponential mechanisms: elsewhere it changes no price."""
     content = copy.deepcopy(certificate)
-    row = next(r for r in content["ledger"] if r["mechanism"] == "Gaussian")
+    row = next(r for r in content["ledger"] if r["law"] == "discrete Gaussian")
     before = jaxcd.verify(certificate)
     row["n_choices"] = value
     content["digest"] = certificate_digest(content)

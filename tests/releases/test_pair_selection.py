@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -18,10 +18,10 @@ import jaxcd
 from jaxcd.errors import OptionError
 from jaxcd.privacy import NO_PRIVACY, Accountant, Budget, Ledger
 from jaxcd.queries import Door
-from jaxcd.releases import LogLinear, Release
+from jaxcd.releases import LogLinear, Marginals, Release, ReleasedMarginals
 from jaxcd.releases.tables.pair_models import Expected
 from jaxcd.releases.tables.pair_selection import PairChoice
-from tests.helpers import SEEDS, Quick, coded, dependent, levelled, sampled, simulated
+from tests.helpers import SEEDS, Quick, coded, dependent, independent, levelled, sampled, simulated
 
 LEVELS = (2, 3, 4, 2)
 PAIRS = list(itertools.combinations(range(4), 2))
@@ -312,3 +312,275 @@ def test_several_sites_and_pure_budgets_measure_all_pairs():
 def test_wrong_numbers_of_pairs_are_refused(wrong: Any):
     with pytest.raises(OptionError, match="selected"):
         LogLinear(selected=wrong)
+
+
+# ---- purchases of marginal tables
+
+
+def bought_by(
+    data: jaxcd.Dataset, n_pairs: int, *, budget: Budget = PRICE, noise: Any = 0, **options: Any
+) -> ReleasedMarginals:
+    source = simulated(noise) if isinstance(noise, int) else noise
+    return Marginals(selected=n_pairs, **options).release(data, budget=budget, noise=source)
+
+
+def of_round_1(release: Release) -> list[Any]:
+    return [row for row in release.charges if row["label"].startswith("round 1")]
+
+
+def larger_ones(release: ReleasedMarginals) -> set[tuple[int, ...]]:
+    """The pairs inside larger tables that were measured."""
+    return {
+        pair for s in release.interactions if len(s) > 2 for pair in itertools.combinations(s, 2)
+    }
+
+
+@given(
+    seed=SEEDS,
+    epsilon=st.floats(0.01, 50.0),
+    n=st.integers(2, 3_000),
+    d=st.integers(2, 7),
+    wanted=st.integers(1, 25),
+    accounting=st.sampled_from(list(jaxcd.privacy.Accounting)),
+)
+@settings(max_examples=15)
+def test_the_prices_of_chosen_marginals_are_the_budget(
+    seed: int, epsilon: float, n: int, d: int, wanted: int, accounting: Any
+):
+    rng = np.random.default_rng(seed)
+    levels = rng.integers(1, 5, d).tolist()
+    budget = Budget(epsilon, 1e-6, accounting=accounting)
+    data = dependent(seed, n, *levels)
+    release = bought_by(data, wanted, budget=budget, noise=seed % 97)
+    whole = Ledger(budget).remaining_rho
+    entry = "gdp_rho" if accounting is jaxcd.privacy.Accounting.GAUSSIAN else "rho"
+    rhos = {row["label"]: row[entry] for row in release.charges}
+    assert len(rhos) == len(release.charges) and release.spent.epsilon <= epsilon
+    several = math.comb(sum(k > 1 for k in levels), 2)
+    if wanted < math.comb(d, 2) and several:
+        assert n_chosen(release) == min(wanted, several)
+        first = sum(row[entry] for row in of_round_1(release))
+        assert first == pytest.approx((0.07 + 0.35 + 0.28) * whole, rel=1e-9)
+        assert sum(row.get("n_choices", 1) > 1 for row in release.charges) <= 10
+    elif several:
+        assert n_chosen(release) == 0
+    if {"round 2", "round 3"} <= {label[:7] for label in rhos}:
+        assert release.spent.epsilon == pytest.approx(epsilon, rel=1e-9)
+        assert sum(rhos.values()) == pytest.approx(whole, rel=1e-9)
+
+
+@pytest.mark.parametrize("n_pairs", [1, 13, 27])
+def test_chosen_marginals_are_all_columns_and_so_many_pairs(n_pairs: int):
+    """Of independent columns rounds 2 and 3 want nothing; of others only what is inside tables."""
+    nothing = bought_by(independent(3_000, *(2,) * 8), n_pairs, dependence_alpha=1e-9)
+    sets = set(nothing.interactions)
+    assert n_chosen(nothing) == n_pairs == sum(len(s) == 2 for s in sets) == len(sets) - 8
+    sizes = [row.get("n_choices", 1) for row in of_kind(nothing, "ExponentialMechanism")]
+    assert len(sizes) == min(10, n_pairs) and max(sizes) - min(sizes) <= 1
+    release = bought_by(sampled("asia", 20_000), n_pairs)
+    pairs = {s for s in release.interactions if len(s) == 2}
+    assert len(pairs - larger_ones(release)) <= n_pairs <= len(pairs)
+    assert {(j,) for j in range(8)} <= set(release.interactions)
+
+
+def test_a_chain_is_chosen_before_what_it_explains():
+    """Path and mediators explain the other pairs: of 28 the seven of the chain are enough."""
+    rng = np.random.default_rng(2)
+    rows = rng.integers(0, 3, (20_000, 8))
+    for j in range(1, 8):
+        rows[:, j] = np.where(rng.random(20_000) < 0.8, rows[:, j - 1], rows[:, j])
+    release = bought_by(coded(rows, *(3,) * 8), 9, budget=Budget(10.0, 1e-6))
+    pairs = {s for s in release.interactions if len(s) == 2}
+    assert {(j, j + 1) for j in range(7)} <= pairs
+    graph = jaxcd.search(release).graph
+    assert {tuple(sorted(edge)) for edge in np.argwhere(graph.marks).tolist()} == {
+        (j, j + 1) for j in range(7)
+    }
+
+
+@pytest.mark.parametrize("kind", [LogLinear, Marginals])
+@pytest.mark.parametrize("n_required", [0, 6])
+@pytest.mark.parametrize("n_pairs", [1, 12])
+def test_the_plan_bounds_the_noise_of_chosen_pairs(kind: Any, n_required: int, n_pairs: int):
+    data = independent(2_000, 2, 3, 2, 4, 2, 2, 3)
+    required = [(data.names[0], data.names[j + 1]) for j in range(n_required)]
+    options = kind(selected=n_pairs, knowledge=jaxcd.Knowledge(required=required))
+    planned = options.plan(data.domain, 2_000, budget=PRICE)
+    release = options.release(data, budget=PRICE, noise=simulated(0))
+    first = [row for row in of_kind(release, "Gaussian") if "chosen pairs" in row["label"]]
+    assert len(first) == min(n_pairs, 10 if kind is Marginals else 28)
+    largest = max(row["sensitivity"] / math.sqrt(2 * row["rho"]) for row in first)
+    assert largest <= planned.noise * (1 + 1e-6)
+
+
+def test_the_rule_of_marginals_reads_public_facts_only():
+    rule = Marginals().n_selected
+    price = Budget(1.0, 1e-6)
+    assert rule(levelled(*(2,) * 60), 1_000_000, budget=price) == 0
+    for d, n in ((61, 20_000), (200, 100_000), (200, 3_000), (61, 300), (61, 10)):
+        whole = Ledger(price).remaining_rho
+        found = rule(levelled(*(2,) * d), n, budget=price)
+        # scale of the Gumbel noise of a choice: 2 sensitivity / epsilon
+        epsilon = Ledger(price).selection_within(0.35 * whole / found)
+        assert 1 <= found <= 3 * d
+        assert found == 1 or 2 * 2.0 / epsilon <= 0.02 * n * (1 + 1e-9)
+        if found < 3 * d:
+            more = Ledger(price).selection_within(0.35 * whole / (found + 1))
+            assert 2 * 2.0 / more > 0.02 * n * (1 - 1e-9)
+    many = levelled(*(2,) * 61)
+    assert rule(many, 100_000_000, budget=price) == 0  # noise on all pairs is quiet
+    assert rule(many, 20_000, budget=Budget(1.0)) == 0
+    for fixed, n_pairs in ((0, 0), (5, 5), (1829, 1829), (1830, 0), (10_000, 0)):
+        assert Marginals(selected=fixed).n_selected(many, 20_000, budget=price) == n_pairs
+        assert Marginals(selected=fixed).n_selected(many, 20_000, budget=Budget(1.0)) == 0
+    names = many.names
+    both = jaxcd.Knowledge(
+        forbidden=[(names[0], b) for b in names[1:]] + [(b, names[0]) for b in names[1:]]
+    )
+    assert Marginals(selected=1770, knowledge=both).n_selected(many, 9, budget=price) == 0
+    assert Marginals(selected=1769, knowledge=both).n_selected(many, 9, budget=price) == 1769
+
+
+def test_knowledge_of_chosen_marginals():
+    """Required pairs are measured and not chosen; forbidden ones only inside larger tables."""
+    data = sampled("asia", 20_000)
+    names = data.names
+    forbidden = [(0, 1), (2, 3), (4, 5), (5, 7), (3, 6)]
+    required = [(1, 2), (0, 7)]
+    knowledge = jaxcd.Knowledge(
+        forbidden=[(names[i], names[j]) for a, b in forbidden for i, j in ((a, b), (b, a))],
+        required=[(names[i], names[j]) for i, j in required],
+    )
+    for n_pairs in (3, 20):
+        release = bought_by(data, n_pairs, knowledge=knowledge)
+        pairs = {s for s in release.interactions if len(s) == 2}
+        assert set(required) <= pairs and n_chosen(release) == n_pairs
+        assert not (pairs - larger_ones(release)) & set(forbidden)
+        assert len(pairs - larger_ones(release) - set(required)) <= n_pairs
+        for i, j in forbidden:
+            assert j not in release.candidates[i] and i not in release.candidates[j]
+        for i, j in required:
+            assert j in release.candidates[i] or i in release.candidates[j]
+
+
+@pytest.mark.parametrize("kind", [LogLinear, Marginals])
+def test_required_pairs_are_measured_where_no_pair_is_left_to_choose(kind: Any):
+    data = independent(500, 2, 2, 1, 1)
+    knowledge = jaxcd.Knowledge(required=[("v0", "v1")])
+    release = kind(selected=2, knowledge=knowledge).release(data, budget=PRICE, noise=simulated(0))
+    assert (0, 1) in release.interactions and n_chosen(release) == 0
+    assert release.table((0, 1)).shape == (2, 2)
+
+
+def _hidden(domain: jaxcd.Domain) -> jaxcd.Domain:
+    return jaxcd.Domain(
+        {name: jaxcd.Categorical(c.levels, missing=True) for name, c in domain.columns.items()}
+    )
+
+
+def test_chosen_marginals_of_next_to_nothing():
+    """Constant columns, columns of one level, two rows, nothing but missing cells."""
+    rng = np.random.default_rng(0)
+    mixed = np.stack([rng.integers(0, 2, 400), np.zeros(400), np.zeros(400), np.ones(400)], axis=1)
+    empty = _hidden(levelled(2, 3, 2, 2))
+    codes = np.tile([c.missing_code for c in empty.columns.values()], (300, 1))
+    cases = [
+        coded(mixed, 2, 3, 1, 2),
+        coded(np.zeros((2, 4)), 2, 2, 2, 2),
+        coded(np.array([[0, 1, 2], [1, 0, 2]]), 2, 2, 3),
+        coded(np.zeros((2, 3)), 1, 1, 1),
+        coded(np.zeros((2, 2)), 2, 1),
+        jaxcd.Dataset.from_codes(codes.astype(np.int32), domain=empty),
+    ]
+    for data, epsilon in itertools.product(cases, (0.01, 50.0)):
+        release = bought_by(data, 2, budget=Budget(epsilon, 1e-6))
+        assert release.spent.epsilon <= epsilon
+        assert all(np.isfinite(values).all() for values in release.interactions.values())
+        assert jaxcd.search(release).graph.n_nodes == len(data.names)
+    free = Marginals(selected=2).release(cases[0], budget=NO_PRIVACY)
+    assert {s for s in free.interactions if len(s) == 2} == set(itertools.combinations(range(4), 2))
+
+
+def test_neighbours_are_asked_the_same_with_the_same_draws():
+    """One record, and noise that hides it: the same labels, shapes and prices."""
+    levels = (2, 3, 2, 2, 3, 2)
+    rows = np.asarray(dependent(1, 2_000, *levels).codes)
+    other = rows.copy()
+    other[0] = (rows[0] + 1) % np.array(levels)
+    asked = []
+    for codes in (rows, other):
+        release = bought_by(coded(codes, *levels), 12, budget=Budget(0.05, 1e-6), noise=7)
+        asked.append(
+            (
+                [
+                    (row["label"], row.get("dimension"), row.get("n_choices"), row["rho"])
+                    for row in release.charges
+                ],
+                {s: v.shape for s, v in release.interactions.items()},
+                release.variances,
+            )
+        )
+    assert asked[0] == asked[1]
+
+
+def test_marginals_of_people_choose_by_people():
+    rng = np.random.default_rng(1)
+    ids = np.repeat(np.arange(60), rng.integers(1, 9, 60))
+    rows = np.stack([rng.integers(0, k, len(ids)) for k in LEVELS], axis=1)
+    release = bought_by(
+        jaxcd.Dataset(
+            levelled(*LEVELS), rows.astype(np.int32), np.empty((len(ids), 0)), people=ids
+        ),
+        3,
+        budget=Budget(50.0, 1e-6, unit="person"),
+    )
+    assert release.n_samples == 60 and n_chosen(release) == 3
+
+
+def test_marginals_of_chosen_pairs_are_saved_and_asked(tmp_path):
+    release = bought_by(sampled("asia", 10_000), 10)
+    loaded = Release.load(release.save(tmp_path / "bought.npz"))
+    assert loaded.bought == Marginals(selected=10)
+    assert loaded.charges == release.charges and jaxcd.verify(loaded.certificate()).holds
+    assert jaxcd.search(loaded).graph == jaxcd.search(release).graph
+    assert jaxcd.search(release, algorithm="pc").graph.n_nodes == 8
+
+
+@pytest.mark.parametrize("wrong", [-1, 2.5, "many"])
+def test_wrong_numbers_of_pairs_of_marginals_are_refused(wrong: Any):
+    with pytest.raises(OptionError, match="selected"):
+        Marginals(selected=wrong)
+
+
+# ---- any models of any neighbours
+
+
+@given(seed=SEEDS, n=st.integers(2, 25), n_models=st.integers(1, 3), people=st.booleans())
+@settings(max_examples=40)
+def test_the_least_of_several_scores_moves_by_two_at_most(
+    seed: int, n: int, n_models: int, people: bool
+):
+    """The scores that the mechanism sees, rows or people of several rows."""
+    rng = np.random.default_rng(seed)
+    ids = np.repeat(np.arange(n), rng.integers(1, 6, n)) if people else np.arange(n)
+    rows = np.stack([rng.integers(0, k, len(ids)) for k in LEVELS], axis=1).astype(np.int32)
+    other = rows.copy()
+    mine = ids == rng.integers(n)
+    other[mine] = np.stack([rng.integers(0, k, mine.sum()) for k in LEVELS], axis=1)
+    price = Budget(50.0, 1e-6, unit="person") if people else PRICE
+    several = [drawn(seed + m, n)[1] for m in range(n_models)]
+    seen = []
+    for codes in (rows, other):
+        noise = Recording()
+        data = (
+            jaxcd.Dataset(levelled(*LEVELS), codes, np.empty((len(ids), 0)), people=ids)
+            if people
+            else coded(codes, *LEVELS)
+        )
+        door = Door(data, price, by_person=people)
+        choice = PairChoice(door, Accountant(Ledger(price), noise), PAIRS, rho=1e-3)
+        for expected in several:
+            choice.compare(models(expected))
+        choice.take(2, label="pairs")
+        seen.append(noise.seen[0])
+    assert np.abs(seen[0] - seen[1]).max() <= 2 + 1e-4

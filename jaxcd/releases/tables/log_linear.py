@@ -220,7 +220,8 @@ class LogLinear(InteractionsKind):
         if not n_selected:
             return everything
         share = _CHOSEN_SHARES[2]
-        return chosen_plan(domain, n_samples, budget=budget, n_selected=n_selected, share=share)
+        n_pairs = n_selected + len(KnownPairs.of(self.knowledge, domain.names).kept)
+        return chosen_plan(domain, n_samples, budget=budget, n_pairs=n_pairs, share=share)
 
     def level(self, n_columns: int, n_samples: int) -> fit.Level:
         """The level at which a pair joins the model, by the number of the model's pairs."""

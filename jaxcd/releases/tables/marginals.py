@@ -239,7 +239,8 @@ class Marginals(InteractionsKind):
         if not n_selected:
             return everything
         share = _CHOSEN_SHARES[2]
-        return chosen_plan(domain, n_samples, budget=budget, n_selected=n_selected, share=share)
+        n_pairs = n_selected + len(KnownPairs.of(self.knowledge, domain.names).kept)
+        return chosen_plan(domain, n_samples, budget=budget, n_pairs=n_pairs, share=share)
 
     def buy(self, door: Door, accountant: Accountant) -> ReleasedMarginals:
         """Three rounds, each planned on what the rounds before it released."""

@@ -168,12 +168,16 @@ def buy_chosen(
     n_selected = min(n_selected, len(pairs))
     choice = PairChoice(door, accountant, pairs, rho=of_choices / max(1, n_selected))
     sizes = [len(part) for part in np.array_split(np.arange(n_selected), n_rounds) if len(part)]
-    prices = split(of_pairs, [float(size) for size in sizes]) if sizes else ()
+    # pairs cost the same in every round; those that are kept come with the first, or alone
+    sizes = sizes or [0] * bool(known.kept)
+    kept = [len(known.kept), *[0] * len(sizes)]
+    numbers = [float(size + more) for size, more in zip(sizes, kept, strict=False)]
+    prices = split(of_pairs, numbers) if numbers else ()
     bought: list[Pair] = []
     for place, (size, price) in enumerate(zip(sizes, prices, strict=True)):
         of_round = f"round 1, part {place + 1} of {len(sizes)}"
         choice.compare(models(bought, choice.left), anew=anew)
-        bought = choice.take(size, label=f"{of_round}: choice of a pair")
+        bought = choice.take(size, label=f"{of_round}: choice of a pair") if size else []
         if place == 0:
             bought += known.kept
         _buy_sets(bought, shop, price, f"{of_round}: chosen pairs")
@@ -187,7 +191,7 @@ def _buy_sets(sets: Iterable[tuple[int, ...]], shop: Purchase, price: float, lab
 
 
 def chosen_plan(
-    domain: Domain, n_samples: int, *, budget: Budget, n_selected: int, share: float
+    domain: Domain, n_samples: int, *, budget: Budget, n_pairs: int, share: float
 ) -> Plan:
     """At most the noise on an interaction of a chosen pair when it is first measured.
 
@@ -195,11 +199,11 @@ def chosen_plan(
         domain: of the columns.
         n_samples: n.
         budget: of the purchase.
-        n_selected: the number of pairs.
+        n_pairs: the number of pairs, chosen and known to be joined.
         share: of rho that they get.
     """
     levels = sorted(number or 1 for number in domain.cardinalities)
     largest = interaction_sensitivity_squared(tuple(levels[-2:]))
-    price = share * Ledger(budget).remaining_rho / n_selected
+    price = share * Ledger(budget).remaining_rho / n_pairs
     noise = math.sqrt(largest / (2 * price))
     return Plan.of(noise, n_samples, number="number of a chosen pair", unit=budget.unit)
