@@ -251,7 +251,7 @@ def test_ordered_draws_keep_both_promises():
     """Renyi divergences and hockey sticks of the exact law of ordered draws, worst neighbours of 4
     scores, 2 and 3 choices: below rho of zCDP and below the curve of GDP, and near to both.
     """
-    epsilon, tightest = 1.3, [0.0, 0.0]
+    epsilon, tightest, widest = 1.3, [0.0, 0.0], 0.0
     for size in (2, 3):
         event = ExponentialMechanismEvent(size * epsilon, n_choices=size)
         mu = math.sqrt(2 * event.gdp_rho)
@@ -261,8 +261,9 @@ def test_ordered_draws_keep_both_promises():
                     np.array(list(law(np.exp(epsilon * np.array(v) / 2), size).values()))
                     for v in (base, np.array(base) + np.array(shift))
                 )
-                # the range of all is larger: several are not one mechanism of such a range
-                assert np.abs(np.log(p / q)).max() <= event.epsilon + 1e-12
+                ratios = np.log(p / q)
+                assert np.abs(ratios).max() <= event.epsilon + 1e-12
+                widest = max(widest, np.ptp(ratios) / event.epsilon)
                 for order in (1.001, 2.0, 8.0):
                     divergence = math.log(np.sum(p**order * q ** (1 - order))) / (order - 1)
                     assert divergence <= event.rho * order + 1e-12
@@ -275,6 +276,7 @@ def test_ordered_draws_keep_both_promises():
                     assert stick <= bound + 1e-12
                     tightest[1] = max(tightest[1], stick / bound if stick > 1e-3 else 0.0)
     assert min(tightest) > 0.6
+    assert widest > 1.1  # several are not one mechanism of the range that their epsilons add up to
 
 
 def test_the_filter_refuses_what_one_choice_more_would_break():
@@ -284,14 +286,14 @@ def test_the_filter_refuses_what_one_choice_more_would_break():
         with pytest.raises(BudgetExhausted):
             while True:
                 select_top(
-                    accountant, np.zeros(9), size=7, sensitivity=1.0, epsilon=0.01, label="x"
+                    accountant, np.zeros(9), size=7, sensitivity=1.0, epsilon=0.05, label="x"
                 )
                 size += 7
         single = room(Quick(0), budget)
         for _ in range(size):
-            select_max(single, np.zeros(9), sensitivity=1.0, epsilon=0.01, label="x")
+            select_max(single, np.zeros(9), sensitivity=1.0, epsilon=0.05, label="x")
         assert single.ledger.spent.epsilon == pytest.approx(accountant.ledger.spent.epsilon, 1e-9)
-        assert accountant.ledger.spent.epsilon <= 1.0 and size > 100
+        assert accountant.ledger.spent.epsilon <= 1.0 and size > 20
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "2", None, math.nan, math.inf])
@@ -445,26 +447,19 @@ def test_a_certificate_of_several_choices_holds(certificate: dict[str, Any]):
 @pytest.mark.parametrize(
     "wrong",
     [
-        1, 2, -1, 0, 2.5, 1e300, 10**400, "3", None, True, [3], {}, "missing",
+        1, -1, 0, 2.5, 1e300, 10**400, "3", None, True, [3], {}, "missing",
         lambda k: k - 1, lambda k: k + 1, lambda k: 10 * k, lambda k: -k, lambda k: k + 0.5,
         lambda k: k * (1 + 1e-6), lambda k: str(k),
     ],
 )  # fmt: skip
 def test_another_number_of_choices_is_found_out(certificate: dict[str, Any], wrong: Any):
-    for place, original in enumerate(certificate["ledger"]):
-        k = original.get("n_choices", 1)
-        if k == 1:
-            continue
-        content = copy.deepcopy(certificate)
-        row = content["ledger"][place]
-        value = wrong(k) if callable(wrong) else wrong
-        if value == "missing":
-            del row["n_choices"]
-        elif value == k:
-            continue
-        else:
-            row["n_choices"] = value
-        assert failing(content) & {"format", f"event {row['index']}"}, value
+    content = copy.deepcopy(certificate)
+    row = several(content)[0]
+    k = row.pop("n_choices")
+    if wrong != "missing":
+        row["n_choices"] = wrong(k) if callable(wrong) else wrong
+    assert row.get("n_choices") != k
+    assert failing(content) & {"format", f"event {row['index']}"}
 
 
 @pytest.mark.parametrize("factor", [0.999, 0.5])
@@ -503,7 +498,7 @@ def test_fewer_choices_with_the_price_of_one_each_do_not_fit_the_noise(certifica
 def test_one_value_of_another_mechanism_is_no_choice(certificate: dict[str, Any], value: Any):
     """The number is of exponential mechanisms: elsewhere it changes no price."""
     content = copy.deepcopy(certificate)
-    row = next(r for r in content["ledger"] if r["law"] == "discrete Gaussian")
+    row = next(r for r in content["ledger"] if "Gaussian" in r["law"])
     before = jaxcd.verify(certificate)
     row["n_choices"] = value
     content["digest"] = certificate_digest(content)
