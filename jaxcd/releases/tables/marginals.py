@@ -340,11 +340,7 @@ def _bought(options: Marginals, door: Door, accountant: Accountant) -> ReleasedM
             scatter = math.sqrt(2) * screen.COUNTED_CHANGE * d / price
             most = min(most, shop.n_samples / (_LEAST_COUNTED * scatter))
             tables = screen.tables_of(
-                of_variables,
-                levels,
-                most=settled.max_candidates,
-                most_cells=most,
-                set_by=set_by,
+                of_variables, levels, most=settled.max_candidates, most_cells=most, set_by=set_by
             )
             shop.buy_tables(tables, price=price, label=label)
             return candidates
