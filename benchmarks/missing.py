@@ -90,8 +90,8 @@ EXPERIMENT = ex.Experiment(
     jobs,
     columns=ex.columns_of(
         "network; rows=n_samples:,; rate; known=known:,; epsilon; runs=n_runs; "
-        "arc F1: ignore (se)=arc_f1_ignore+:.3f; level (se)=arc_f1_level+:.3f; "
-        "complete (se)=arc_f1_complete+:.3f; skeleton F1: ignore=skeleton_f1_ignore:.3f; "
+        "arc F1 ignore (se)=arc_f1_ignore+:.3f; level (se)=arc_f1_level+:.3f; "
+        "complete (se)=arc_f1_complete+:.3f; skeleton F1 ignore=skeleton_f1_ignore:.3f; "
         "level=skeleton_f1_level:.3f; complete=skeleton_f1_complete:.3f"
     ),
     options=(

@@ -12,6 +12,7 @@ from jaxcd.data import Missing
 from jaxcd.errors import OptionError
 from jaxcd.queries import Door, Session
 from jaxcd.releases import Release
+from jaxcd.releases.tables.available_interactions import levels_by_known_rows
 
 KINDS = [jaxcd.Histogram(), jaxcd.Marginals(), jaxcd.LogLinear()]
 
@@ -113,6 +114,31 @@ def test_releases_without_noise_find_what_complete_data_tell(kind, tmp_path) -> 
     again = Release.load(bought.save(tmp_path / "r.npz"))
     assert again.domain == bought.domain and again.missing is Missing.IGNORE
     assert jaxcd.search(again).graph == jaxcd.search(bought).graph
+
+
+def test_tables_are_as_large_as_the_rows_that_know_their_columns_allow() -> None:
+    data = holes(sample("cancer", 4_000), 0.3)
+    bought = jaxcd.release(data, jaxcd.Marginals(), budget=jaxcd.NO_PRIVACY)
+    known = (np.array(data.codes) < 2).mean(axis=0)
+    assert levels_by_known_rows(bought) == pytest.approx(2 / known)
+    assert levels_by_known_rows(bought.reading("level")) == (3,) * 5
+    complete = jaxcd.release(sample("cancer", 400), jaxcd.Marginals(), budget=jaxcd.NO_PRIVACY)
+    assert levels_by_known_rows(complete) == (2,) * 5
+
+
+@pytest.mark.parametrize("reading, measured", [("ignore", True), ("level", False)])
+def test_codes_that_are_left_out_make_no_table_too_large(reading, measured) -> None:
+    """A table of four columns is measured where its cells of known levels are few enough."""
+    rng = np.random.default_rng(0)
+    n = 4_000
+    causes = rng.integers(0, 2, (n, 3))
+    effect = (causes.sum(axis=1) + (rng.random(n) < 0.1)) % 2
+    codes = np.column_stack([causes, effect | (causes[:, 0] & causes[:, 1])]).astype(np.int32)
+    domain = jaxcd.Domain({name: jaxcd.Categorical((0, 1), missing=True) for name in "abcd"})
+    data = jaxcd.Dataset.from_codes(codes, domain=domain)
+    kind = jaxcd.Marginals(max_cells=20 / n)
+    bought = jaxcd.release(data, kind, missing=reading, budget=jaxcd.NO_PRIVACY)
+    assert bought.is_measured((0, 1, 2, 3)) == measured
 
 
 def _missing_by_another(n: int, seed: int) -> jaxcd.Dataset:

@@ -22,7 +22,7 @@ from jaxcd.data.domain import observed_domain
 from jaxcd.ops.available_cases import AvailableTables
 from jaxcd.ops.interactions import cell_variance, interaction, table_of_interactions
 
-__all__ = ["AvailableInteractions", "available_interactions"]
+__all__ = ["AvailableInteractions", "available_interactions", "levels_by_known_rows"]
 
 Columns = tuple[int, ...]
 
@@ -81,4 +81,20 @@ def available_interactions(release: Any, sets: Collection[Columns]) -> Available
         {columns: interaction(tables.table(columns)) for columns in interactions},
         {columns: variances[columns] * tables.scale(columns) ** 2 for columns in interactions},
         lambda columns: tables.price(columns, known=known),
+    )
+
+
+def levels_by_known_rows(release: Any) -> tuple[float, ...]:
+    """The levels of each column that are read, over the share of the rows that know the column: by
+    them a table of n rows has as few rows a cell as the rows that know all its columns give it, if
+    cells are missing independently of each other.
+
+    Args:
+        release: with the interactions of single columns, as it is to be read.
+    """
+    n = float(release.n_samples)
+    levels = zip(release.observed_cardinalities, release.leaves_out, strict=True)
+    return tuple(
+        size / min(max(float(release.table((j,))[:-1].sum()) / n, 1 / n), 1.0) if may else size
+        for j, (size, may) in enumerate(levels)
     )

@@ -26,7 +26,7 @@ def settings_of(domain: Domain) -> dict[int, Columns]:
 
 def with_settings(
     families: Sequence[Columns],
-    cardinalities: Columns,
+    levels: Sequence[float],
     set_by: Mapping[int, Columns],
     *,
     most_cells: Mapping[int, float],
@@ -43,6 +43,6 @@ def with_settings(
         most = most_cells[min(max(len(family), 3), max(most_cells))]
         for column in family:
             larger = tuple(sorted({*family, *set_by.get(column, ())}))
-            if math.prod(cardinalities[v] for v in larger) <= most:
+            if math.prod(levels[v] for v in larger) <= most:
                 found[larger] = None
     return list(found)

@@ -144,14 +144,15 @@ def candidates_of(pairs: list[Pair], n_variables: int, *, most: int) -> tuple[Co
 
 def families_of(
     candidates: tuple[Columns, ...],
-    cardinalities: Columns,
+    levels: Sequence[float],
     *,
     most_parents: int,
     most_cells: dict[int, float],
 ) -> list[Columns]:
     """Every column with every set of 1 to ``most_parents`` of its candidates.
 
-    Left out: tables of s >= 3 columns with more than ``most_cells[s]`` cells."""
+    Left out: tables of s >= 3 columns with more than ``most_cells[s]`` cells, the product of their
+    columns' ``levels``."""
     families = {
         tuple(sorted((column, *parents)))
         for column, partners in enumerate(candidates)
@@ -159,9 +160,7 @@ def families_of(
         for parents in itertools.combinations(partners, size)
     }
     return sorted(
-        f
-        for f in families
-        if len(f) == 2 or math.prod(cardinalities[v] for v in f) <= most_cells[len(f)]
+        f for f in families if len(f) == 2 or math.prod(levels[v] for v in f) <= most_cells[len(f)]
     )
 
 
@@ -221,7 +220,7 @@ def allocate(
 
 def tables_of(
     pairs: Sequence[Pair],
-    cardinalities: Columns,
+    levels: Sequence[float],
     *,
     most: int,
     most_cells: float,
@@ -229,15 +228,15 @@ def tables_of(
 ) -> list[Columns]:
     """One set of columns for each column: itself, the columns that say where it was set, and up to
     ``most`` partners, taken in the order of the pairs while the table has at most ``most_cells``
-    cells; sets that lie in another are left out."""
+    cells, the product of their columns' ``levels``; sets that lie in another are left out."""
     own = {} if set_by is None else set_by
-    sets: list[set[int]] = [{v, *own.get(v, ())} for v in range(len(cardinalities))]
+    sets: list[set[int]] = [{v, *own.get(v, ())} for v in range(len(levels))]
     for x, y in pairs:
         for one, other in ((x, y), (y, x)):
-            cells = math.prod(cardinalities[j] for j in sets[one])
+            cells = math.prod(levels[j] for j in sets[one])
             if (
                 len(sets[one]) - len(own.get(one, ())) <= most
-                and cells * cardinalities[other] <= most_cells
+                and cells * levels[other] <= most_cells
             ):
                 sets[one].add(other)
     found = sorted({tuple(sorted(s)) for s in sets if len(s) > 1})

@@ -23,7 +23,8 @@ add up to the budget.
 
 *Missing cells.*  The choices read them as the search will, which is public: left out (the default),
 or as a level.  In the rows where a column is missing it explains nothing, so that a release bought
-for one reading has chosen too much, or too little, for the other.
+for one reading has chosen too much, or too little, for the other.  How large a table may be goes by
+the cells that are read, and by the rows that round 1 says know all its columns.
 
 *Interventions.*  Where the domain names the columns that were set at some levels of a column, a set
 with such a target is measured together with that column, which is no candidate of its own: the
@@ -53,6 +54,7 @@ from jaxcd.queries import Door
 from jaxcd.releases.base import ReleaseKind, paid
 from jaxcd.releases.plans import Plan
 from jaxcd.releases.tables import marginal_screen as screen
+from jaxcd.releases.tables.available_interactions import levels_by_known_rows
 from jaxcd.releases.tables.intervened_sets import settings_of, with_settings
 from jaxcd.releases.tables.marginal_purchase import MarginalsNoise, Purchase
 from jaxcd.releases.tables.pair_models import expected_of_released
@@ -322,6 +324,8 @@ def _bought(options: Marginals, door: Door, accountant: Accountant) -> ReleasedM
             **paid(accountant),
         )
 
+    nobody: tuple[Columns, ...] = ((),) * d
+
     def counted() -> ReleasedInteractions:
         return so_far(nobody).reading(door.missing).counted  # type: ignore[no-any-return]
 
@@ -329,6 +333,7 @@ def _bought(options: Marginals, door: Door, accountant: Accountant) -> ReleasedM
         pairs: list[tuple[int, int]], most_parents: int, price: float, label: str
     ) -> tuple[Columns, ...]:
         of_variables = [pair for pair in pairs if setting.isdisjoint(pair)]
+        levels = levels_by_known_rows(so_far(nobody).reading(door.missing))
         candidates = screen.candidates_of(of_variables, d, most=settled.max_candidates)
         most = options.max_cells * shop.n_samples
         if law is MarginalsNoise.LAPLACE:
@@ -336,25 +341,20 @@ def _bought(options: Marginals, door: Door, accountant: Accountant) -> ReleasedM
             scatter = math.sqrt(2) * screen.COUNTED_CHANGE * d / price
             most = min(most, shop.n_samples / (_LEAST_COUNTED * scatter))
             tables = screen.tables_of(
-                of_variables,
-                shop.cardinalities,
-                most=settled.max_candidates,
-                most_cells=most,
-                set_by=set_by,
+                of_variables, levels, most=settled.max_candidates, most_cells=most, set_by=set_by
             )
             shop.buy_tables(tables, price=price, label=label)
             return candidates
         large = most if sigma == 0 else min(most, shop.n_samples / (options.least_cell * sigma))
         limits = {size: most if size == 3 else large for size in range(3, most_parents + 2)}
         families = screen.families_of(
-            candidates, shop.cardinalities, most_parents=most_parents, most_cells=limits
+            candidates, levels, most_parents=most_parents, most_cells=limits
         )
-        families = with_settings(families, shop.cardinalities, set_by, most_cells=limits)
+        families = with_settings(families, levels, set_by, most_cells=limits)
         shop.buy_families(families, price=price, label=label)
         return candidates
 
     settled = _Settled.of(options, math.inf, d)  # until round 1 has told its noise
-    nobody: tuple[Columns, ...] = ((),) * d
     known = KnownPairs.of(options.knowledge, door.domain.names)
     wide = nobody
 
