@@ -1,7 +1,7 @@
 """The calibration board: type I error and power of tests that condition on numeric columns.
 
 ``python -m benchmarks.calibration [--quick] [--resume] [--sizes N ...] [--laws NAME ...]
-[--tests NAME ...] [--runs R] [--power-runs R] [--out FILE]``
+[--tests NAME ...] [--named] [--runs R] [--power-runs R] [--out FILE]``
 
 With ``--resume`` a row is measured again where it has fewer data sets than are asked for.
 
@@ -137,6 +137,8 @@ def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
     for n in chosen.sizes:
         for law in laws:
             for name in chosen.tests:
+                if chosen.named and name != law.test:
+                    continue
                 if name in OURS or n <= PEERS[name][1]:
                     key = (law.name, n, name)
                     yield key, measure, law, n, name, chosen.runs, chosen.power_runs
@@ -198,6 +200,7 @@ EXPERIMENT = ex.Experiment(
         ex.counts("--sizes", "records", SIZES, (200,)),
         ex.names("--laws", "laws", [law.name for law in LAWS], None, ["sum of 1", "spread |z|"]),
         ex.names("--tests", "tests", [*OURS, *PEERS], [*OURS, *PEERS], [*OURS]),
+        ex.Option("--named", "for each law only the test that the docs name for it", flag=True),
         ex.one_count("--runs", "data sets under the null", 500, 20),
         ex.one_count("--power-runs", "data sets off it", 100, 10),
     ),
