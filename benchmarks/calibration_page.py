@@ -9,8 +9,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from benchmarks import experiment as ex
-from benchmarks.calibration import OURS, PEERS, WANTED
+from benchmarks.calibration import OURS, WANTED
 from benchmarks.calibration_laws import LAWS
+from benchmarks.calibration_peers import PEERS
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "calibration.md"
 RESULTS = ex.RESULTS / "calibration.json"
