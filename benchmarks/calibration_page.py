@@ -112,7 +112,8 @@ def page(rows: Sequence[ex.Row], beside: Sequence[ex.Row] = ()) -> str:
 
 def written() -> str:
     """The text that follows from the committed results."""
-    return page(ex.read_rows(RESULTS), ex.read_rows(PEERS_RESULTS))
+    beside = ex.read_rows(PEERS_RESULTS) if PEERS_RESULTS.is_file() else ()
+    return page(ex.read_rows(RESULTS), beside)
 
 
 def main() -> None:
