@@ -111,16 +111,22 @@ def _answer(
     return [observed, as_large.astype(jnp.float64), jnp.sort(others)[count - rank]]
 
 
-def _unless_empty(answer: Callable[[jax.Array], list[jax.Array]], pair: jax.Array) -> jax.Array:
-    """The answer for a pair of places; zeros, and where one comes after the other no work, for one
-    that only fills a call (negative places).
+def _each(
+    answer: Callable[[jax.Array], list[jax.Array]], pairs: jax.Array, batch: int
+) -> jax.Array:
+    """The answers for pairs of places.  One that only fills the call (negative places) gets zeros
+    without work where one comes after the other; of a batch all are computed.
     """
-    made = jax.eval_shape(lambda p: jnp.stack(answer(p)), pair)
-    return jax.lax.cond(
-        pair[0] >= 0,
-        lambda p: jnp.stack(answer(p)),
-        lambda _: jnp.zeros(made.shape, made.dtype),
-        pair,
+
+    def one(pair: jax.Array) -> jax.Array:
+        return jnp.stack(answer(pair))
+
+    if batch > 1:
+        return _mapped(one, pairs, batch)
+    made = jax.eval_shape(one, pairs[0])
+    nothing = jnp.zeros(made.shape, made.dtype)
+    return _mapped(
+        lambda pair: jax.lax.cond(pair[0] >= 0, one, lambda _: nothing, pair), pairs, batch
     )
 
 
@@ -143,7 +149,7 @@ def answers(
     of these, and the larger of the two lost shares: float64 (q, 4).
 
     Args:
-        pairs: integers (q, 2), places in the pool; negative ones get zeros.
+        pairs: integers (q, 2), places in the pool; what negative ones get is of no use.
         first: the first shift, integer, from 1 - count to 0.
         rank: of the critical value among the permuted statistics, from 1.
         count: shifts, that of 0 among them.
@@ -157,7 +163,7 @@ def answers(
         lost = jnp.maximum(pool.lost[pair[0]], pool.lost[pair[1]]).astype(jnp.float64)
         return [*_answer(phi, psi, first, rank, count, ties, block), lost]
 
-    return _mapped(partial(_unless_empty, one), pairs, batch)
+    return _each(one, pairs, batch)
 
 
 @partial(jax.jit, static_argnames=("kernel", *_STATIC))
@@ -182,4 +188,4 @@ def wide_answers(
         parts = _answer(phi, psi, first, rank, count, ties, block)
         return [*parts, jnp.zeros((), jnp.float64)]
 
-    return _mapped(partial(_unless_empty, one), pairs, batch)
+    return _each(one, pairs, batch)
