@@ -55,7 +55,7 @@ def _pgmpy_gcm(*, boosted: bool) -> PValue:
 PEERS = {
     "causal-learn KCI": Peer(partial(_causal_learn, "kci"), "causal-learn", 1_000),
     "causal-learn RCIT": Peer(partial(_causal_learn, "rcit"), "causal-learn", 4_000),
-    "causal-learn FastKCI": Peer(partial(_causal_learn, "fastkci"), "causal-learn", 1_000),
+    "causal-learn FastKCI": Peer(partial(_causal_learn, "fastkci"), "causal-learn", 300),
     "pgmpy GCM, linear": Peer(partial(_pgmpy_gcm, boosted=False), "pgmpy", 30_000),
     "pgmpy GCM, boosting": Peer(partial(_pgmpy_gcm, boosted=True), "pgmpy", 4_000),
 }
