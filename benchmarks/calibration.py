@@ -1,7 +1,7 @@
 """The calibration board: type I error and power of tests that condition on numeric columns.
 
 ``python -m benchmarks.calibration [--quick] [--resume] [--sizes N ...] [--laws NAME ...]
-[--tests NAME ...] [--runs R] [--power-runs R] [--out FILE]``
+[--tests NAME ...] [--named] [--runs R] [--power-runs R] [--out FILE]``
 
 With ``--resume`` a row is measured again where it has fewer data sets than are asked for.
 
@@ -12,9 +12,10 @@ binomial ones of 95% (Clopper and Pearson 1934): with 500 data sets about +-.02,
 "named": the law is one for which the docs name that test, and wanted is [.03, .075] there.
 processor s: data set to p-value, summed over threads (the machine may be shared).
 
-``causal-learn KCI``, ``RCIT`` and ``FastKCI`` are run where that package is installed, on at most
-so many rows as they take in a few seconds, and are left out elsewhere, with the reason.  Where a
-law has labels they see them as numbers.
+The tests of causal-learn and pgmpy (``benchmarks.calibration_peers``) are run with their defaults
+where these packages are installed, pgmpy's GCM also with boosted trees in the place of a linear
+regression, on at most so many rows as take about a second; else they are left out, with the reason.
+Where a law has labels they see them as numbers.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from scipy import stats
 import jaxcd
 from benchmarks import experiment as ex
 from benchmarks.calibration_laws import LAWS, Law
+from benchmarks.calibration_peers import PEERS, loaded
 from jaxcd.citests import CITest, Query
 
 ALPHA = 0.05
@@ -46,12 +48,6 @@ OURS: dict[str, CITest] = {
     "KCI": jaxcd.KCI(),
     "GCM": jaxcd.GCM(),
     "GCM, weighted": jaxcd.GCM(weighted=True),
-}
-#: causal-learn's methods, and the most rows that they get
-PEERS = {
-    "causal-learn KCI": ("kci", 300),
-    "causal-learn RCIT": ("rcit", 4_000),
-    "causal-learn FastKCI": ("fastkci", 300),
 }
 
 
@@ -94,19 +90,12 @@ def _our_test(name: str, law: Law) -> Callable[[np.ndarray, int], bool]:
 
 
 def _peer(name: str, n: int) -> Callable[[np.ndarray, int], bool]:
-    method, most = PEERS[name]
-    if n > most:
-        raise ex.LeftOut(f"more than {most:,} rows")
-    try:
-        from causallearn.utils.cit import CIT
-    except ImportError:
-        raise ex.LeftOut("pip install causal-learn") from None
+    pvalue = loaded(name, n)
 
     def dependent(values: np.ndarray, seed: int) -> bool:
-        np.random.seed(seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return bool(CIT(values, method)(0, 1, list(range(2, values.shape[1]))) <= ALPHA)
+            return pvalue(values, seed) <= ALPHA
 
     return dependent
 
@@ -137,7 +126,9 @@ def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
     for n in chosen.sizes:
         for law in laws:
             for name in chosen.tests:
-                if name in OURS or n <= PEERS[name][1]:
+                if chosen.named and name != law.test:
+                    continue
+                if name in OURS or n <= PEERS[name].most:
                     key = (law.name, n, name)
                     yield key, measure, law, n, name, chosen.runs, chosen.power_runs
 
@@ -198,6 +189,7 @@ EXPERIMENT = ex.Experiment(
         ex.counts("--sizes", "records", SIZES, (200,)),
         ex.names("--laws", "laws", [law.name for law in LAWS], None, ["sum of 1", "spread |z|"]),
         ex.names("--tests", "tests", [*OURS, *PEERS], [*OURS, *PEERS], [*OURS]),
+        ex.Option("--named", "for each law only the test that the docs name for it", flag=True),
         ex.one_count("--runs", "data sets under the null", 500, 20),
         ex.one_count("--power-runs", "data sets off it", 100, 10),
     ),

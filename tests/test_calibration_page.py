@@ -27,7 +27,7 @@ def row(**entries):
 
 
 def test_the_page_is_that_of_the_committed_results():
-    expected = calibration_page.page(experiment.read_rows(calibration_page.RESULTS))
+    expected = calibration_page.written()
     assert calibration_page.DOCUMENT.read_text(encoding="utf-8") == expected, (
         "python -m benchmarks.calibration_page writes it anew"
     )
@@ -52,3 +52,14 @@ def test_cells_that_were_not_measured_are_dashes():
 def test_bars_in_names_do_not_end_a_cell():
     text = calibration_page.page([row(law="spread |z|", test="RCIT")])
     assert "| spread \\|z\\| | " in text
+
+
+def test_other_packages_stand_beside_ours_by_law_and_size():
+    rows = [row(), row(test="causal-learn KCI", type_1=0.1, power=0.4), row(n_samples=1_000)]
+    table = calibration_page.page([row()], rows).split("## Beside other packages")[1]
+    lines = [line for line in table.splitlines() if line.startswith("| ")]
+    assert lines[0] == "| law | rows | KCI | causal-learn KCI |"
+    assert lines[2:] == [
+        "| binary | 200 | .050, 1.00 | .100, 0.40 |",
+        "| binary | 1,000 | .050, 1.00 | - |",
+    ]

@@ -118,7 +118,7 @@ class FeaturePool:
         """The answers for pairs of places: dispatched together, read once."""
         waiting = []
         for start, end, size in _cut(len(pairs)):
-            padded = np.zeros((size, 2), dtype=np.int32)
+            padded = np.full((size, 2), -1, dtype=np.int32)
             padded[: end - start] = pairs[start:end]
             waiting.append(function(self._pool, jax.device_put(padded), **options))  # type: ignore[operator]
         parts = jax.device_get(waiting)

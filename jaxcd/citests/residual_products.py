@@ -13,7 +13,7 @@ in the other: regressions need to be right to o(n^{-1/4}) each, not to o(n^{-1/2
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -28,13 +28,14 @@ from jaxcd.data.rows import Rows
 from jaxcd.data.shards import Shards
 from jaxcd.errors import DomainError
 from jaxcd.ops import block_units
-from jaxcd.ops.row_blocks import over_rows
+from jaxcd.ops.row_blocks import RowBlocks, over_rows
 from jaxcd.ops.standardising import standardised
 
 __all__ = [
     "PreparedProducts",
     "ProductTest",
     "Products",
+    "ProductsInMemory",
     "Residuals",
     "ResidualsInBlocks",
     "ResidualsInMemory",
@@ -80,6 +81,14 @@ class Products(abc.ABC):
         """The sum over rows of the products of any two, (m, m)."""
 
     @abc.abstractmethod
+    def weighted_outer(self) -> np.ndarray:
+        """The same as :meth:`outer`, each row weighted by its sum of squares, (m, m)."""
+
+    @abc.abstractmethod
+    def sixth(self) -> float:
+        """The sum over rows of the cubes of their sums of squares."""
+
+    @abc.abstractmethod
     def mean(self) -> np.ndarray:
         """(m,)."""
 
@@ -92,7 +101,13 @@ class Products(abc.ABC):
         """The covariance of any two, over their scales, (m, m); 0 for those that are not proper."""
 
 
-class _ProductsInMemory(Products):
+class ProductsInMemory(Products):
+    """Of rows in memory.
+
+    Args:
+        values: (m, n).
+    """
+
     def __init__(self, values: np.ndarray) -> None:
         self.n, self._values = values.shape[1], values
 
@@ -101,6 +116,12 @@ class _ProductsInMemory(Products):
 
     def outer(self) -> np.ndarray:
         return self._values @ self._values.T
+
+    def weighted_outer(self) -> np.ndarray:
+        return (self._values * np.sum(self._values**2, axis=0)) @ self._values.T
+
+    def sixth(self) -> float:
+        return float(np.sum(np.sum(self._values**2, axis=0) ** 3))
 
     def mean(self) -> np.ndarray:
         return self._values.mean(axis=1)
@@ -115,23 +136,37 @@ class _ProductsInMemory(Products):
 
 
 class _ProductsInBlocks(Products):
-    def __init__(self, n: int, total: np.ndarray, outer: np.ndarray) -> None:
-        self.n, self._total, self._outer = n, total, outer
+    def __init__(self, blocks: RowBlocks, parts: Sequence[jax.Array], n: int) -> None:
+        self.n, self._blocks, self._parts = n, blocks, parts
+        self._known: dict[str, np.ndarray] = {}
+
+    def _sum(self, function: Callable[..., jax.Array]) -> np.ndarray:
+        name = function.__name__
+        if name not in self._known:
+            parts = self._parts
+            self._known[name] = self._blocks.sums(function, parts, n_parts=len(parts))
+        return self._known[name]
 
     def total(self) -> np.ndarray:
-        return self._total
+        return self._sum(_total_product)
 
     def outer(self) -> np.ndarray:
-        return self._outer
+        return self._sum(_outer_product)
+
+    def weighted_outer(self) -> np.ndarray:
+        return self._sum(_weighted_outer_product)
+
+    def sixth(self) -> float:
+        return float(self._sum(_sixth_product)[0])
 
     def mean(self) -> np.ndarray:
-        return self._total / self.n
+        return self.total() / self.n
 
     def mean_square(self) -> np.ndarray:
-        return np.diag(self._outer) / self.n
+        return np.diag(self.outer()) / self.n
 
     def correlation(self, scale: np.ndarray, proper: np.ndarray) -> np.ndarray:
-        covariance = self._outer / self.n - np.outer(self.mean(), self.mean())
+        covariance = self.outer() / self.n - np.outer(self.mean(), self.mean())
         both = np.outer(proper, proper)
         return np.where(both, covariance / np.where(both, np.outer(scale, scale), 1.0), 0.0)
 
@@ -209,7 +244,7 @@ class ResidualsInMemory(Residuals):
             self._weights = given, config.weights(self, given)
         one, other = (self._residual(config, v, given) for v in (x, y))
         values = one[:, None, None, :] * other[None, :, None, :] * self._weights[1]
-        return _ProductsInMemory(values.reshape(-1, self.n))
+        return ProductsInMemory(values.reshape(-1, self.n))
 
     def _forget(self, given: tuple[int, ...]) -> None:
         held = sum(array.nbytes for array in self._residuals.values()) + self.regressions.nbytes
@@ -257,9 +292,7 @@ class ResidualsInBlocks(Residuals):
         weights = config.block_weights(self, given)
         if weights is not None:
             parts.append(weights)
-        total = self.blocks.sums(_total_product, parts, n_parts=len(parts))
-        outer = self.blocks.sums(_outer_product, parts, n_parts=len(parts))
-        return _ProductsInBlocks(self.n, total, outer)
+        return _ProductsInBlocks(self.blocks, parts, self.n)
 
     def _residual(self, config: ProductTest, v: int, given: tuple[int, ...]) -> jax.Array:
         if (v, given) not in self._residuals:
@@ -294,6 +327,15 @@ def _total_product(*given: jax.Array, n_parts: int) -> jax.Array:
 def _outer_product(*given: jax.Array, n_parts: int) -> jax.Array:
     found = _products(given[:n_parts])
     return over_rows(found, found)
+
+
+def _weighted_outer_product(*given: jax.Array, n_parts: int) -> jax.Array:
+    found = _products(given[:n_parts])
+    return over_rows(found * jnp.sum(found**2, axis=1, keepdims=True), found)
+
+
+def _sixth_product(*given: jax.Array, n_parts: int) -> jax.Array:
+    return jnp.sum(jnp.sum(_products(given[:n_parts]) ** 2, axis=1) ** 3, keepdims=True)
 
 
 def _order(n: int) -> np.ndarray:

@@ -111,6 +111,25 @@ def _answer(
     return [observed, as_large.astype(jnp.float64), jnp.sort(others)[count - rank]]
 
 
+def _each(
+    answer: Callable[[jax.Array], list[jax.Array]], pairs: jax.Array, batch: int
+) -> jax.Array:
+    """The answers for pairs of places.  One that only fills the call (negative places) gets zeros
+    without work where one comes after the other; of a batch all are computed.
+    """
+
+    def one(pair: jax.Array) -> jax.Array:
+        return jnp.stack(answer(pair))
+
+    if batch > 1:
+        return _mapped(one, pairs, batch)
+    made = jax.eval_shape(one, pairs[0])
+    nothing = jnp.zeros(made.shape, made.dtype)
+    return _mapped(
+        lambda pair: jax.lax.cond(pair[0] >= 0, one, lambda _: nothing, pair), pairs, batch
+    )
+
+
 _STATIC = ("rank", "count", "ties", "block", "batch")
 
 
@@ -130,7 +149,7 @@ def answers(
     of these, and the larger of the two lost shares: float64 (q, 4).
 
     Args:
-        pairs: integers (q, 2), places in the pool.
+        pairs: integers (q, 2), places in the pool; what negative ones get is of no use.
         first: the first shift, integer, from 1 - count to 0.
         rank: of the critical value among the permuted statistics, from 1.
         count: shifts, that of 0 among them.
@@ -139,12 +158,12 @@ def answers(
         batch: pairs at once.
     """
 
-    def one(pair: jax.Array) -> jax.Array:
+    def one(pair: jax.Array) -> list[jax.Array]:
         phi, psi = pool.features[pair[0]], pool.features[pair[1]]
         lost = jnp.maximum(pool.lost[pair[0]], pool.lost[pair[1]]).astype(jnp.float64)
-        return jnp.stack([*_answer(phi, psi, first, rank, count, ties, block), lost])
+        return [*_answer(phi, psi, first, rank, count, ties, block), lost]
 
-    return _mapped(one, pairs, batch)
+    return _each(one, pairs, batch)
 
 
 @partial(jax.jit, static_argnames=("kernel", *_STATIC))
@@ -164,9 +183,9 @@ def wide_answers(
     lost then.
     """
 
-    def one(pair: jax.Array) -> jax.Array:
+    def one(pair: jax.Array) -> list[jax.Array]:
         phi, psi = (centred_features(pool.units[place], kernel) for place in (pair[0], pair[1]))
         parts = _answer(phi, psi, first, rank, count, ties, block)
-        return jnp.stack([*parts, jnp.zeros((), jnp.float64)])
+        return [*parts, jnp.zeros((), jnp.float64)]
 
-    return _mapped(one, pairs, batch)
+    return _each(one, pairs, batch)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ import jaxcd
 from jaxcd.citests import Query
 from jaxcd.citests.bounded_rcit import residual_shift, ridge_norm
 from jaxcd.errors import DomainError, OptionError, SensitivityError
+from jaxcd.ops import double_precision, features, hsic, hsic_batch
 from jaxcd.privacy import Relation
 from tests.helpers import refused
 
@@ -69,6 +72,30 @@ def test_pvalues_without_conditioning_are_exact():
     assert counts.sum() == 200
     # Chi-square with 19 degrees of freedom exceeds 60 with probability 4e-6.
     assert np.sum((counts - 10) ** 2 / 10) < 60
+
+
+@pytest.mark.parametrize(("n_permutations", "exact"), [(4, True), (5, True), (8, False)])
+def test_the_permutation_level_is_exact_over_all_orders_of_six_rows(n_permutations, exact):
+    """All 720 orders of y beside x and all first shifts, each as likely: every p-value of the grid
+    is met equally often.  More shifts than rows come back to the data as they are; the p-value is
+    then too large, never too small."""
+    values = np.array([[-1.3, 0.2], [-0.5, 1.9], [0.1, -0.8], [0.6, 0.5], [1.1, -1.7], [2.0, 1.2]])
+    kernel = features.fourier_kernel(length=10.0, bandwidth=1.0)
+    size = n_permutations + 1
+    options = dict(rank=1, count=size, ties=1e-10, block=6, batch=1)
+    with double_precision():
+        phi, psi = (hsic.centred_features(jnp.asarray(v), kernel) for v in values.T)
+        ordered = [psi[:, list(order)] for order in itertools.permutations(range(6))]
+        pool = hsic_batch.Pool(jnp.zeros((721, 6)), jnp.stack([phi, *ordered]), lost=jnp.zeros(721))
+        pairs = jnp.asarray([(0, 1 + i) for i in range(720)])
+        answers = [hsic_batch.answers(pool, pairs, jnp.asarray(-m), **options) for m in range(size)]
+    ranks = 1 + np.concatenate(answers)[:, 1].astype(int)
+    counts = np.bincount(ranks, minlength=size + 1)[1:]
+    if exact:
+        assert counts.tolist() == [720] * size
+    else:
+        assert (np.cumsum(counts) <= 720 * np.arange(1, size + 1)).all()
+        assert counts.tolist() != [720] * size
 
 
 def test_residuals_and_factorisations_are_shared():

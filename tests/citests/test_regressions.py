@@ -3,6 +3,8 @@ algebra, closed forms, simulation, and each other."""
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,8 +13,9 @@ from scipy import stats
 
 import jaxcd
 from jaxcd.citests import Query
-from jaxcd.citests.kci import sum_of_squares
+from jaxcd.citests.kci import estimated_traces, sum_of_squares, traces
 from jaxcd.citests.regressions import Candidate, Regressions, indicators
+from jaxcd.citests.residual_products import ProductsInMemory
 from jaxcd.errors import DomainError, OptionError, SensitivityError
 from jaxcd.ops import double_precision, ridge
 from tests.helpers import refused
@@ -133,15 +136,56 @@ def test_the_null_of_a_sum_of_squares(weights):
     draws = rng.chisquare(1, size=(200_000, len(weights))) @ np.array(weights)
     for level in (0.1, 0.05, 0.01):
         point = float(np.quantile(draws, 1 - level))
-        log_pvalue, margin = sum_of_squares(point, covariance, level)
+        log_pvalue, margin = sum_of_squares(point, traces(covariance), level)
         # Binomial: three standard errors are .002 at .1; what is more is the approximation.
         assert np.exp(log_pvalue) == pytest.approx(level, abs=0.006)
         assert abs(margin) < 0.05 * point
         if len(weights) == 1:
             assert np.exp(log_pvalue) == pytest.approx(stats.chi2.sf(point, 1), rel=1e-9)
-    assert sum_of_squares(0.0, np.zeros((2, 2)), 0.05) == (0.0, 0.0)
-    far, _ = sum_of_squares(1e5, covariance, 0.05)
+    assert sum_of_squares(0.0, traces(np.zeros((2, 2))), 0.05) == (0.0, 0.0)
+    far, _ = sum_of_squares(1e5, traces(covariance), 0.05)
     assert np.isfinite(far) and far < -1000
+
+
+class TestTracesOfTheCovarianceOfProducts:
+    def products(self, one: np.ndarray, other: np.ndarray):
+        return ProductsInMemory((one.T[:, None] * other.T[None]).reshape(-1, len(one)))
+
+    def test_are_means_over_different_rows(self):
+        """Against all pairs and triples of nine rows."""
+        rng = np.random.default_rng(11)
+        # a third factor that differs little keeps the estimates within what they are held to
+        one, other = rng.normal(size=(9, 3)) + 2, rng.normal(size=(9, 2)) + 2
+        rows = (one[:, :, None] * other[:, None]).reshape(9, -1)
+        gram = rows @ rows.T
+        pairs = [gram[i, j] ** 2 for i, j in permutations(range(9), 2)]
+        triples = [gram[i, j] * gram[j, k] * gram[k, i] for i, j, k in permutations(range(9), 3)]
+        found = estimated_traces(self.products(one, other))
+        np.testing.assert_allclose(
+            found, [np.diag(gram).mean(), np.mean(pairs), np.mean(triples)], rtol=1e-12
+        )
+
+    @pytest.mark.parametrize("n", [8, 60])
+    def test_are_traces_that_a_covariance_can_have(self, n):
+        for seed in range(20):
+            one, other = np.random.default_rng(seed).standard_cauchy(size=(2, n, 2))
+            first, second, third = estimated_traces(self.products(one, other))
+            assert 0 < first**2 / 4 <= second * (1 + 1e-12) and second <= first**2 * (1 + 1e-12)
+            assert second**2 / first <= third * (1 + 1e-9) and third <= second**1.5 * (1 + 1e-9)
+
+    def test_of_one_product_are_those_of_a_chi_square(self):
+        one, other = np.random.default_rng(1).normal(size=(2, 30, 1))
+        found = estimated_traces(self.products(one, other))
+        np.testing.assert_allclose(found, [found.first, found.first**2, found.first**3])
+
+    def test_keep_the_level_of_kci_where_errors_have_no_mean(self):
+        """With the traces of the sample's own covariance 8 of 400 are rejected."""
+        hits = 0
+        for seed in range(400):
+            values = np.random.default_rng(seed).standard_cauchy(size=(50, 2))
+            prepared = jaxcd.KCI().prepare(jaxcd.Dataset.from_array(values))
+            hits += int(prepared.evaluate((), [Query.of(0, 1)], alpha=0.05).margin[0] > 0)
+        assert 11 <= hits <= 33
 
 
 def test_gcm_is_the_formula_of_the_paper():
