@@ -13,9 +13,11 @@ treatment's table taken out.  *Covered*: share of the nominal 95 % intervals wit
 *ignoring*: the table of the adjustment set read as counts, without its noise.  *Width*: median over
 intervals of the width over that of the interval from the same rows without privacy, by the optimal
 set.  *Adjusted*, and its *width*: the same of ``whole_graph=False``, of the first 50 data sets as
-are *ignoring* and the widths.  *Open*: share of the effects whose tables the release did not
-measure; their interval is all that is possible, and counts in no other column.  The standard error
-of the coverage is over data sets, whose intervals share rows and noise.
+are *ignoring* and the widths.  *Wide*: share of the intervals that are at least half as wide as
+what is possible, which mostly cover whatever the rows say, and *others covered*: the coverage of
+the rest.  *Open*: share of the effects whose tables the release did not measure; their interval is
+all that is possible, and counts in no other column.  The standard error of the coverage is over
+data sets, whose intervals share rows and noise.
 
 *whole.*  As *given*, by ``whole_graph=True``, of networks of up to 4,096 cells.  *Like*: median
 width over that of the same interval from the rows without noise, which takes the whole DAG for
@@ -141,6 +143,7 @@ def measure_given(truth: Truth, n: int, epsilon: float, runs: int) -> dict[str, 
     """Coverage with the true DAG."""
     inside, ignoring, ratios, open_ones, plain, by_run = [], [], [], 0, [], []
     adjusted, adjusted_ratios = [], []
+    wide: list[bool] = []
     by_pair: dict[str, list[bool]] = {}
     for seed in range(runs):
         data, release = bought(truth.network, n, epsilon, seed)
@@ -156,6 +159,7 @@ def measure_given(truth: Truth, n: int, epsilon: float, runs: int) -> dict[str, 
                 open_ones += 1
                 continue
             inside.append(found.low <= target <= found.high)
+            wide.append(found.high - found.low >= contrast.span)
             by_pair.setdefault(" -> ".join(pair), []).append(inside[-1])
             if seed >= COMPARED:
                 continue
@@ -175,6 +179,7 @@ def measure_given(truth: Truth, n: int, epsilon: float, runs: int) -> dict[str, 
             adjusted.append(by_set.low <= target <= by_set.high)
             adjusted_ratios.append((by_set.high - by_set.low) / width)
         by_run.append(ex.mean(inside[before:] or [LEVEL]))
+    others = [covered for covered, is_wide in zip(inside, wide, strict=True) if not is_wide]
     worst = min(by_pair, key=lambda name: np.mean(by_pair[name])) if by_pair else None
     return {
         "coverage": ex.mean(inside) if inside else None,
@@ -184,6 +189,8 @@ def measure_given(truth: Truth, n: int, epsilon: float, runs: int) -> dict[str, 
         "width": median(ratios) if ratios else None,
         "adjusted": ex.mean(adjusted) if adjusted else None,
         "adjusted_width": median(adjusted_ratios) if adjusted_ratios else None,
+        "wide": ex.mean(wide) if wide else None,
+        "others": ex.mean(others) if others else None,
         "open": open_ones / (runs * len(truth.pairs)),
         "n_intervals": len(inside),
         "worst_pair": worst,
@@ -381,7 +388,7 @@ EXPERIMENT = ex.Experiment(
         "part; network=name; rows=n_samples:,; epsilon; runs=n_runs; intervals=n_intervals; "
         "covered (se)=coverage+:.3f; ignoring=ignoring:.3f; without privacy=without_privacy:.3f; "
         "width=width:.2f; adjusted=adjusted:.3f; "
-        "width of it=adjusted_width:.2f; like=like:.2f; open=open:.2f; true class=true_class:.2f; "
+        "width of it=adjusted_width:.2f; wide=wide:.2f; others covered=others:.3f; like=like:.2f; open=open:.2f; true class=true_class:.2f; "
         "true rejected=true:.3f; reversed=reversed:.2f; removed=removed:.2f"
     ),
     options=(
