@@ -388,7 +388,8 @@ EXPERIMENT = ex.Experiment(
         "part; network=name; rows=n_samples:,; epsilon; runs=n_runs; intervals=n_intervals; "
         "covered (se)=coverage+:.3f; ignoring=ignoring:.3f; without privacy=without_privacy:.3f; "
         "width=width:.2f; adjusted=adjusted:.3f; "
-        "width of it=adjusted_width:.2f; wide=wide:.2f; others covered=others:.3f; like=like:.2f; open=open:.2f; true class=true_class:.2f; "
+        "width of it=adjusted_width:.2f; wide=wide:.2f; others covered=others:.3f; like=like:.2f; "
+        "open=open:.2f; true class=true_class:.2f; "
         "true rejected=true:.3f; reversed=reversed:.2f; removed=removed:.2f"
     ),
     options=(
