@@ -68,6 +68,7 @@ KEY = ("part", "name", "n_samples", "epsilon", "n_runs")
 PARTS = ("given", "whole", "learned", "linear", "falsify")
 MOST_CELLS = 4096
 MOST_WHOLE = 12  # data sets of *whole*: an interval takes a second
+MOST_LINEAR = 100  # data sets of *linear*
 NO_NOISE = 0.05  # the scale that stands for it: a cell is then known to less than a row
 COMPARED = 50  # data sets of which the other two intervals are computed
 
@@ -273,7 +274,7 @@ def measure_learned(network: Any, n: int, epsilon: float, runs: int, draws: int)
 
 def measure_linear(p: int, n: int, epsilon: float | None, runs: int) -> dict[str, Any]:
     """Coverage of coefficients, the DAG given."""
-    inside, ratios, errors = [], [], []
+    inside, ratios, errors, by_run = [], [], [], []
     for seed in range(runs):
         dag = random_dag(p, expected_degree=2.0, seed=seed)
         model_key, data_key = jax.random.split(jax.random.key(seed))
@@ -293,7 +294,7 @@ def measure_linear(p: int, n: int, epsilon: float | None, runs: int) -> dict[str
             releases[private] = jaxcd.release(
                 data, jaxcd.SecondMoments(), budget=budget, noise=noise
             )
-        graph = MixedGraph.from_dag(dag)
+        graph, before = MixedGraph.from_dag(dag), len(inside)
         for x, y in ((a, b) for a in names for b in names if a != b):
             if not Adjustment(graph, x, y).may_affect:
                 continue
@@ -305,8 +306,10 @@ def measure_linear(p: int, n: int, epsilon: float | None, runs: int) -> dict[str
             inside.append(found.low <= target <= found.high)
             errors.append(exact.low <= target <= exact.high)
             ratios.append((found.high - found.low) / (exact.high - exact.low))
+        by_run.append(ex.mean(inside[before:] or [LEVEL]))
     return {
         "coverage": ex.mean(inside),
+        "coverage_se": ex.standard_error(by_run),
         "without_privacy": ex.mean(errors),
         "width": median(ratios),
         "n_intervals": len(inside),
@@ -358,7 +361,7 @@ def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
             for epsilon in chosen.epsilons:
                 if part == "linear":
                     for p in (10, 20):
-                        runs = min(chosen.runs, 50)
+                        runs = min(chosen.runs, MOST_LINEAR)
                         values = (part, f"gaussian-{p}", n, epsilon, runs)
                         yield values, measure_linear, p, n, epsilon, runs
                     continue
