@@ -25,7 +25,7 @@ which would be taken for what c tells of the cell; so a column keeps the share o
 that is not from drawing (James and Stein).
 
 r_C are the measured sets of two to four columns of which no two are farther apart than a common
-neighbour, small sets first, as many as are worked out in about a second.
+neighbour, small sets first, as many as are worked out in about two seconds.
 
 Source:
     Hausman 1978, lemma 2.1, for the covariance; James and Stein 1961; Gauss and Aitken for the
@@ -57,8 +57,8 @@ from jaxcd.releases.tables.tabulated import NoisyTable
 
 __all__ = ["AgreeingTables"]
 
-_ROWS = 50_000  # that are drawn
-_WORK = 2.5e10  # different rows times the square of the numbers of r_C
+_FEW, _MANY = 50_000, 500_000  # rows that are drawn; many where few of them differ
+_WORK = 4e10  # different rows times the square of the numbers of r_C
 _LARGEST = 4
 
 Columns = tuple[int, ...]
@@ -88,7 +88,9 @@ class AgreeingTables:
         )
         own = np.concatenate([release.interactions[s].ravel() for s in self._offset])
         self._thetas = {v: self._theta(own) for v, own in self._families.items()}
-        drawn = _different(self._drawn())
+        drawn = _different(self._drawn(_FEW))
+        if len(drawn[0]) < _FEW / 4:
+            drawn = _different(self._drawn(_MANY))
         others = self._others(graph, inside, most=math.sqrt(_WORK / len(drawn[0])))
         self._gain = np.zeros((0, n_own))
         self._weights = self._gain
@@ -127,9 +129,9 @@ class AgreeingTables:
                 for s, one in zip(others, released, strict=True)
             ]
         )
-        root = np.sqrt(times).astype(np.float32)
+        root, n_drawn = np.sqrt(times).astype(np.float32), int(times.sum())
         phi = self._phi(codes, others, root)
-        phi -= root[:, None] * (root @ phi / _ROWS)
+        phi -= root[:, None] * (root @ phi / n_drawn)
         n_phi = phi.shape[1]
         slopes = np.zeros((n_phi, len(self._noise_of)))
         # s is phi - inside @ by_cell, whose moments are those of its parts.
@@ -152,7 +154,7 @@ class AgreeingTables:
             self._add(slopes, own, np.moveaxis(slope.reshape(*shape, -1), -1, 0))
         crossed = (of_phi - of_cells @ by_cell / 2).T @ by_cell
         # An inverse of a covariance of so many drawn rows is too large by this.
-        few = 1 / max(_ROWS - n_phi, _ROWS / 2)
+        few = 1 / max(n_drawn - n_phi, n_drawn / 2)
         left = phi.T @ phi - crossed - crossed.T
         self._gain = slopes * self._noise_of
         total = few * self._n * left + np.diag(noise) + self._gain @ slopes.T
@@ -195,12 +197,12 @@ class AgreeingTables:
         found: np.ndarray = (fitted + share) / (fitted.sum(axis=0) + 1)
         return found.reshape(table.shape)
 
-    def _drawn(self) -> np.ndarray:
+    def _drawn(self, n_rows: int) -> np.ndarray:
         rng = np.random.default_rng(0)
-        codes = np.zeros((_ROWS, len(self._sizes)), dtype=np.intp)
+        codes = np.zeros((n_rows, len(self._sizes)), dtype=np.intp)
         for v, own in self._families.items():
             below = np.cumsum(self._thetas[v], axis=0)[:-1][(slice(None), *codes[:, own[1:]].T)]
-            codes[:, v] = (rng.random(_ROWS) > below.reshape(len(below), -1)).sum(axis=0)
+            codes[:, v] = (rng.random(n_rows) > below.reshape(len(below), -1)).sum(axis=0)
         return codes
 
     def _plan(self, s: Columns) -> tuple[Columns, Contraction]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jaxcd
-from jaxcd.effects.agreeing import _ROWS, AgreeingTables, _kept
+from jaxcd.effects.agreeing import _MANY, AgreeingTables, _kept
 from jaxcd.effects.contracting import Contraction
 from jaxcd.effects.families import FamilyFormula, families_of
 from jaxcd.effects.likelihood import Contrast, likeliest
@@ -138,7 +138,7 @@ def test_corrections_are_the_best_linear_estimate() -> None:
     graph = MixedGraph.from_dag(ASIA.dag).reordered(ROWS.domain.names)
     release = marginals(1)
     agreeing = AgreeingTables(release, graph)
-    codes, times = np.unique(agreeing._drawn(), axis=0, return_counts=True)
+    codes, times = np.unique(agreeing._drawn(_MANY), axis=0, return_counts=True)
     share = times / times.sum()
     of_each = [contrast_basis(k)[codes[:, j]] for j, k in enumerate(agreeing._sizes)]
 
@@ -170,7 +170,7 @@ def test_corrections_are_the_best_linear_estimate() -> None:
         rest -= mean[cell]
         tables = np.moveaxis(mean.reshape(*shape, -1), -1, 0)
         agreeing._add(slopes, own, tables)
-    left = release.n_samples * (rest.T * share) @ rest * _ROWS / (_ROWS - len(others))
+    left = release.n_samples * (rest.T * share) @ rest * _MANY / (_MANY - len(others))
     total = left + np.diag(noise) + slopes * own_noise @ slopes.T
     weights = np.linalg.solve(total, slopes * own_noise)
     assert np.abs(weights).max() > 0.01
