@@ -24,7 +24,7 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "gumbel-half",
-        "privacy.mechanisms:select_max",
+        "privacy.mechanisms:select_top",
         "noise_scale(2 * bound, epsilon)",
         "noise_scale(bound, epsilon)",
         "replay: pc, ExponentialSelect 6, KendallTau",

@@ -49,6 +49,7 @@ import numpy as np
 from jaxcd.ops import tails
 from jaxcd.ops.junction_tree import JunctionTree, elimination_cliques
 from jaxcd.ops.moments import contrast_basis
+from jaxcd.ops.parts import parts_of
 from jaxcd.ops.threads import one_blas_thread
 
 __all__ = [
@@ -412,26 +413,12 @@ class _Directions:
         if not self._variances.any():
             yield from (np.zeros((size, size)) for size in sizes)
             return
-        for together in _parts_of(sizes, _MANY_ENTRIES):
+        for together in parts_of(sizes, _MANY_ENTRIES):
             features = self._features([sets[place] for place in together])
             slopes = self._regression(self._of_terms.T @ features)
             ends = np.cumsum([sizes[place] for place in together])[:-1]
             for slope in np.split(slopes, ends, axis=1):
                 yield (slope.T * self._variances) @ slope
-
-
-def _parts_of(sizes: Sequence[int], most: int) -> Iterator[list[int]]:
-    """Places of sizes in order, so many together that they add up to at most ``most``, or one."""
-    together: list[int] = []
-    room = most
-    for place, size in enumerate(sizes):
-        if together and size > room:
-            yield together
-            together, room = [], most
-        together.append(place)
-        room -= size
-    if together:
-        yield together
 
 
 def unexplained(

@@ -12,6 +12,8 @@ n_k P(i | k) P(j | k), for a column k that was measured with both.  Post-process
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
@@ -19,6 +21,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from jaxcd.ops.parts import parts_of
 from jaxcd.releases.tables.pair_tables import PairTables
 
 __all__ = [
@@ -67,38 +70,46 @@ def independent(tables: PairTables, pairs: Iterable[Pair]) -> Iterator[Expected]
 
 def expected_of_paths(tables: PairTables, pairs: Collection[Pair]) -> Iterator[Expected]:
     """The tables along the paths of the forest, of the pairs that one joins."""
-    levels = tables.cardinalities
-    d, widest = len(levels), max(levels)
+    levels = np.array(tables.cardinalities)
+    ends = np.cumsum([0, *levels])
+    places = [slice(start, end) for start, end in itertools.pairwise(ends.tolist())]
     order, before = _forest(tables)
-    # P(b | a) for each edge of the forest, both ways, in equal squares
-    up, down = np.zeros((2, d, widest, widest))
-    for v in order:
-        if (u := before[v]) >= 0:
-            up[v, : levels[v], : levels[u]] = tables.conditional(u, v).T
-            down[v, : levels[u], : levels[v]] = tables.conditional(v, u).T
+    # P(b | a) for each edge of the forest, both ways
+    up = {v: tables.conditional(before[v], v).T for v in order if before[v] >= 0}
+    down = {v: tables.conditional(v, before[v]).T for v in up}
     of_first: defaultdict[int, list[Pair]] = defaultdict(list)
     for pair in pairs:
         of_first[pair[0]].append(pair)
-    size = max(1, _MOST_NUMBERS // (d * widest**2))
-    for start in range(0, d, size):
-        sources = range(start, min(start + size, d))
-        reached = np.zeros((len(sources), d), dtype=bool)
-        given = np.zeros((len(sources), d, widest, widest))  # P(column | source)
-        for row, v in enumerate(sources):
-            reached[row, v], given[row, v] = True, np.eye(widest)
+    for sources in parts_of(levels.tolist(), _MOST_NUMBERS // int(ends[-1])):
+        first_row = int(ends[sources[0]])
+        # a row for each level of a source, a column for each level of all: P(level | row)
+        given = np.zeros((int(ends[sources[-1] + 1]) - first_row, int(ends[-1])))
+        reached = np.zeros((len(levels), len(sources)), dtype=bool)
+        for place, v in enumerate(sources):
+            reached[v, place] = True
+            given[ends[v] - first_row : ends[v + 1] - first_row, places[v]] = np.eye(levels[v])
+        own = levels[sources]
         for v in reversed(order):  # towards the roots
-            if (u := before[v]) >= 0:
-                rows = reached[:, v]
-                given[rows, u], reached[rows, u] = given[rows, v] @ up[v], True
+            if v in up and reached[v].any():
+                rows, u = np.repeat(reached[v], own), before[v]
+                given[rows, places[u]] = given[rows, places[v]] @ up[v]
+                reached[u] |= reached[v]
         for v in order:  # and from there to all others
-            if (u := before[v]) >= 0:
-                rows = reached[:, u] & ~reached[:, v]
-                given[rows, v], reached[rows, v] = given[rows, u] @ down[v], True
-        joined = [(i, j) for i in sources for i, j in of_first[i] if reached[i - start, j]]
-        for (a, b), some in by_levels(joined, levels).items():
-            first, second = np.array(some).T
-            margins = np.stack([tables.margins[i] for i in first.tolist()])
-            yield some, margins[:, :, None] * given[first - start, second, :a, :b]
+            if v in up and (new := reached[before[v]] & ~reached[v]).any():
+                rows = np.repeat(new, own)
+                given[rows, places[v]] = given[rows, places[before[v]]] @ down[v]
+                reached[v] |= new
+        joined = [
+            (i, j) for place, i in enumerate(sources) for i, j in of_first[i] if reached[j, place]
+        ]
+        for (a, b), some in by_levels(joined, tables.cardinalities).items():
+            for part in parts_of([a * b] * len(some), _MOST_NUMBERS):
+                of_part = [some[place] for place in part]
+                first, second = np.array(of_part).T
+                rows = ends[first][:, None, None] - first_row + np.arange(a)[:, None]
+                columns = ends[second][:, None, None] + np.arange(b)
+                margins = np.stack([tables.margins[i] for i in first.tolist()])
+                yield of_part, margins[:, :, None] * given[rows, columns]
 
 
 def _forest(tables: PairTables) -> tuple[list[int], list[int]]:
@@ -146,9 +157,8 @@ def expected_of_mediators(
     for path in sorted(paths):
         alike[tuple(levels[v] for v in path)].append(path)
     for kind, members in alike.items():
-        size = max(1, _MOST_NUMBERS // (kind[0] * kind[1] * kind[2]))
-        for start in range(0, len(members), size):
-            some = members[start : start + size]
+        for part in parts_of([math.prod(kind)] * len(members), _MOST_NUMBERS):
+            some = [members[place] for place in part]
             first, second = (
                 np.stack([tables.conditional(path[end], path[2]) for path in some])
                 for end in (0, 1)
