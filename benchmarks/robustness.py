@@ -38,7 +38,7 @@ from benchmarks.searches import pc_moments
 from benchmarks.sources import GAUSSIAN, Source, gaussian_source, load_networks, network_source
 from jaxcd.discovery import released, search_histogram, search_marginals, search_second_moments
 from jaxcd.releases.moments import second_moments
-from jaxcd.releases.tables import marginal_screen, measurement_error
+from jaxcd.releases.tables import measurement_error, pair_tables
 
 EPSILON, DELTA = 1.0, 1e-6
 FIRST_DATA, FIRST_NOISE = 520_000, 620_000
@@ -171,7 +171,7 @@ STUDIES = (
             "inflation_cap": (20.0, 0, INFINITE),
             "restarts": (40, 1, INFINITE),
         },
-        ((_ORDERINGS, "_KICKS"), (marginal_screen, "_LEAST_COUNT")),
+        ((_ORDERINGS, "_KICKS"), (pair_tables, "_LEAST_COUNT")),
     ),
     Study(
         "SecondMoments",

@@ -584,3 +584,20 @@ def test_the_least_of_several_scores_moves_by_two_at_most(
         choice.take(2, label="pairs")
         seen.append(noise.seen[0])
     assert np.abs(seen[0] - seen[1]).max() <= 2 + 1e-4
+
+
+def test_pairs_that_were_not_chosen_are_apart_in_searches_by_tests():
+    """Left adjacent, they would join everything, and PC would ask of all subsets."""
+    data = sampled("asia", 50_000)
+    bought = Marginals(selected=12).release(data, budget=Budget(4.0, 1e-6), noise=simulated(2))
+    unmeasured = [s for s in itertools.combinations(range(8), 2) if not bought.is_measured(s)]
+    assert unmeasured
+    truth = jaxcd.networks.load("asia").cpdag()
+    for algorithm in ("pc", "fci", "gfci"):
+        found = jaxcd.search(bought, algorithm=algorithm).graph
+        joined = {
+            tuple(sorted((data.names.index(e.a), data.names.index(e.b)))) for e in found.edges()
+        }
+        assert joined.isdisjoint(unmeasured)
+        if algorithm == "pc":
+            assert jaxcd.metrics.skeleton_f1(found, truth) > 0.6

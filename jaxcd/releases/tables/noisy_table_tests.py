@@ -58,6 +58,7 @@ _LEAST_VARIANCE = 1e-9
 _LEAST_DIRECTION = 1e-9
 # Entries of all matrices between cells in one call.
 _BATCH_ENTRIES = 1 << 20
+_NO_TABLE = (0, 0, 0)  # the bucket of pairs that were left out
 
 Statistic = Callable[[NoisyStrata], tuple[np.ndarray, np.ndarray]]
 
@@ -204,6 +205,8 @@ class PreparedNoisyTables(PreparedTest):
         cardinalities: the number of levels of each column.
         strata: the noisy table of a query.
         measured: whether there is one.
+        left_out: whether a query is of a pair that was left unmeasured because what was released
+            explains it, with nothing given: then the answer is that it is independent.
         statistic: the statistics of stacked queries, with their log p-values.
     """
 
@@ -214,25 +217,32 @@ class PreparedNoisyTables(PreparedTest):
         cardinalities: Sequence[int],
         strata: Callable[[Query], NoisyStrata],
         measured: Callable[[Query], bool],
+        left_out: Callable[[Query], bool],
         statistic: Statistic,
     ) -> None:
         self.n_samples = n_samples
         self._cardinalities = tuple(cardinalities)
         self._strata, self._measured, self._statistic = strata, measured, statistic
+        self._left_out = left_out
 
     def admissible(self, query: Query) -> bool:
-        return self._measured(query)
+        return self._measured(query) or self._left_out(query)
 
     def bucket(self, query: Query) -> tuple[int, int, int]:
+        if self._left_out(query):
+            return _NO_TABLE
         k = self._cardinalities
         return math.prod(k[v] for v in query.given), k[query.x], k[query.y]
 
     def batch_size(self, bucket: tuple[int, int, int]) -> int:
-        return max(1, min(64, _BATCH_ENTRIES // math.prod(bucket) ** 2))
+        return max(1, min(64, _BATCH_ENTRIES // max(1, math.prod(bucket) ** 2)))
 
     def evaluate(
         self, bucket: tuple[int, int, int], queries: Sequence[Query], *, alpha: float
     ) -> Evaluation:
+        if bucket == _NO_TABLE:
+            zeros = np.zeros(len(queries))
+            return Evaluation(zeros, zeros, zeros + np.log(alpha))
         statistic, log_pvalue = self._statistic(
             NoisyStrata.stack([self._strata(query) for query in queries])
         )
@@ -260,6 +270,7 @@ def table_tests(
     cardinalities: Sequence[int],
     strata: Callable[[Query], NoisyStrata],
     measured: Callable[[Query], bool] = lambda query: True,
+    left_out: Callable[[Query], bool] = lambda query: False,
 ) -> Mapping[type[CITest], Callable[[CITest], PreparedTest]]:
     """The tests that a release of tables answers."""
 
@@ -269,6 +280,7 @@ def table_tests(
             cardinalities=cardinalities,
             strata=strata,
             measured=measured,
+            left_out=left_out,
             statistic=statistic,
         )
 

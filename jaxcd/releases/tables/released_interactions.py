@@ -297,6 +297,11 @@ class ReleasedInteractions(Release):
             measured=lambda query: self.is_measured(
                 tuple(sorted((query.x, query.y, *query.given)))
             ),
+            # Pairs with a common candidate are measured in its triples; of the others those that
+            # were not chosen, or are known to be apart, are not.
+            left_out=lambda query: (
+                not query.given and not self.is_measured(tuple(sorted((query.x, query.y))))
+            ),
         )
 
     def scores(self) -> Mapping[type, Callable[[Any, int | None], LocalScore]]:
