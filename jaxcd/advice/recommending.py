@@ -284,7 +284,7 @@ def _discrete(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
         planned.words,
     ]
     least = next((share for most, share in _MODEL_SHARES if domain.n_columns <= most), math.inf)
-    if budget.delta > 0 and planned.smallest_share >= least:
+    if planned.smallest_share >= least:
         measured = Alternative(
             kind.title,
             f"it found more where its noise hides less than {least:.1%} of the rows; here "

@@ -87,14 +87,16 @@ def release_cases() -> Iterator[Case]:
             trials=12,
             least=0.8,
         )
-    for chosen in (jaxcd.LogLinear(selected=3), jaxcd.Marginals(selected=3)):
-        name = type(chosen).__name__
+    choosing = (jaxcd.LogLinear(selected=3), jaxcd.Marginals(selected=3))
+    prices = (jaxcd.Budget(20.0, 1e-3), jaxcd.Budget(300.0))
+    for chosen, budget in itertools.product(choosing, prices):
+        name, law = type(chosen).__name__, "" if budget.delta else ", Laplace"
         yield Case(
-            f"release, {name}, chosen pairs",
+            f"release, {name}, chosen pairs{law}",
             (name,),
-            _bought(chosen, jaxcd.Budget(20.0, 1e-3)),
+            _bought(chosen, budget),
             dependent_pairs,
-            _plain_facts,
+            _plain_facts if budget.delta else _pure_facts,
             trials=16,
             least=0.8,
         )

@@ -178,6 +178,7 @@ REGISTRY: tuple[Entry, ...] = (
             "log-linear-exact-pairs",
             "pair-choice",
             "pair-choice-weighted",
+            "pairs-chosen-laplace",
         ),
     ),
     Entry(

@@ -16,9 +16,11 @@ from scipy import stats
 
 import jaxcd
 from jaxcd.errors import OptionError
+from jaxcd.ops.interactions import interaction
 from jaxcd.privacy import NO_PRIVACY, Accountant, Budget, Ledger
 from jaxcd.queries import Door
 from jaxcd.releases import LogLinear, Marginals, Release, ReleasedMarginals
+from jaxcd.releases.tables.marginal_screen import sets_for_laplace
 from jaxcd.releases.tables.pair_models import Expected
 from jaxcd.releases.tables.pair_selection import PairChoice
 from tests.helpers import SEEDS, Quick, coded, dependent, independent, levelled, sampled, simulated
@@ -57,7 +59,8 @@ def chooser(
     codes: np.ndarray, expected: Any, *, noise: Any, rho: float = 1e-3
 ) -> tuple[PairChoice, Accountant]:
     account = Accountant(Ledger(Budget(50.0, 1e-6)), noise)
-    choice = PairChoice(Door(coded(codes, *LEVELS), PRICE), account, PAIRS, rho=rho)
+    epsilon = account.ledger.selection_within(rho)
+    choice = PairChoice(Door(coded(codes, *LEVELS), PRICE), account, PAIRS, epsilon=epsilon)
     choice.compare(models(expected))
     return choice, account
 
@@ -191,7 +194,8 @@ def test_the_rule_reads_public_facts_only():
     assert rule(many, 1_000, budget=Budget(1.0, 1e-6)) == 24
     assert rule(levelled(*(2,) * 101), 1_000, budget=Budget(1.0, 1e-6)) == 0  # 5,050 pairs
     assert rule(many, 10_000_000, budget=Budget(1.0, 1e-6)) == 0  # noise hides little
-    assert rule(many, 1_000, budget=Budget(1.0)) == 0  # Laplace noise
+    assert rule(many, 1_000, budget=Budget(1.0)) == 24
+    assert rule(many, 10_000_000, budget=Budget(1.0)) == 0
     assert LogLinear(selected=0).n_selected(many, 1_000, budget=Budget(1.0, 1e-6)) == 0
     assert LogLinear(selected=190).n_selected(many, 1_000, budget=Budget(1.0, 1e-6)) == 0
 
@@ -268,7 +272,7 @@ def test_the_rows_of_a_person_count_as_one():
         )
         account = Accountant(Ledger(price), noise)
         door = Door(data, price, by_person=True)
-        choice = PairChoice(door, account, PAIRS, rho=1e-3)
+        choice = PairChoice(door, account, PAIRS, epsilon=0.05)
         choice.compare(models(expected))
         choice.take(1, label="a pair")
         seen.append(noise.seen[0])
@@ -298,11 +302,8 @@ def test_missing_cells_are_left_out_of_what_was_measured():
     assert jaxcd.metrics.skeleton_f1(found, jaxcd.networks.load("asia").cpdag()) > 0.6
 
 
-def test_several_sites_and_pure_budgets_measure_all_pairs():
+def test_several_sites_and_purchases_without_privacy_measure_all_pairs():
     data = sampled("asia", 5_000)
-    pure = LogLinear(selected=5).release(data, budget=Budget(4.0), noise=simulated(0))
-    assert not of_kind(pure, "ExponentialMechanism")
-    assert {s for s in pure.interactions if len(s) == 2} == set(itertools.combinations(range(8), 2))
     free = LogLinear(selected=5).release(data, budget=NO_PRIVACY)
     assert len(free.interactions) >= 36
     assert not jaxcd.federated.coordinator.FederatedDoor.chooses
@@ -401,16 +402,95 @@ def test_a_chain_is_chosen_before_what_it_explains():
 @pytest.mark.parametrize("kind", [LogLinear, Marginals])
 @pytest.mark.parametrize("n_required", [0, 6])
 @pytest.mark.parametrize("n_pairs", [1, 12])
-def test_the_plan_bounds_the_noise_of_chosen_pairs(kind: Any, n_required: int, n_pairs: int):
+@pytest.mark.parametrize("price", [PRICE, Budget(2.0)])
+def test_the_plan_bounds_the_noise_of_chosen_pairs(
+    kind: Any, n_required: int, n_pairs: int, price: Budget
+):
     data = independent(2_000, 2, 3, 2, 4, 2, 2, 3)
     required = [(data.names[0], data.names[j + 1]) for j in range(n_required)]
     options = kind(selected=n_pairs, knowledge=jaxcd.Knowledge(required=required))
-    planned = options.plan(data.domain, 2_000, budget=PRICE)
-    release = options.release(data, budget=PRICE, noise=simulated(0))
-    first = [row for row in of_kind(release, "Gaussian") if "chosen pairs" in row["label"]]
+    planned = options.plan(data.domain, 2_000, budget=price)
+    release = options.release(data, budget=price, noise=simulated(0))
+    first = [
+        row
+        for row in release.charges
+        if row["label"].endswith("chosen pairs") and row["mechanism"] != "ExponentialMechanism"
+    ]
     assert len(first) == min(n_pairs, 10 if kind is Marginals else 28)
-    largest = max(row["sensitivity"] / math.sqrt(2 * row["rho"]) for row in first)
+    largest = max(
+        row["sensitivity"] / math.sqrt(2 * row["rho"])
+        if price.delta
+        else math.sqrt(2) * row["sensitivity"] / row["epsilon"]
+        for row in first
+    )
     assert largest <= planned.noise * (1 + 1e-6)
+
+
+# ---- purchases with delta = 0
+
+
+@given(
+    levels=st.lists(st.integers(1, 4), min_size=2, max_size=4),
+    chosen=st.sets(st.integers(0, 9), min_size=1),
+)
+@settings(max_examples=20)
+def test_sets_under_laplace_noise_move_by_their_sensitivity(levels: list[int], chosen: set[int]):
+    """All pairs of rows: interactions and tables by their definitions, from counts of one row."""
+    d = len(levels)
+    every = [(j,) for j in range(d)] + list(itertools.combinations(range(d), 2))
+    sets = sorted({every[place % len(every)] for place in chosen})
+    tables, sensitivity = sets_for_laplace(tuple(levels), sets)
+    vectors = []
+    for row in itertools.product(*(range(k) for k in levels)):
+        parts = [np.zeros(0)]
+        for s in sets:
+            table = np.zeros([levels[j] for j in s])
+            table[tuple(row[j] for j in s)] = 1.0
+            parts.append((table if s in tables else interaction(table)).ravel())
+        vectors.append(np.concatenate(parts))
+    largest = max(np.abs(a - b).sum() for a, b in itertools.product(vectors, repeat=2))
+    assert largest <= sensitivity <= largest * (1 + 1e-6) + 1e-9
+    assert sensitivity <= 2.0 * len(sets) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("kind", [LogLinear, Marginals])
+@given(
+    seed=SEEDS,
+    epsilon=st.floats(0.01, 50.0),
+    n=st.integers(2, 2_000),
+    d=st.integers(2, 6),
+    wanted=st.integers(1, 16),
+)
+@settings(max_examples=8)
+def test_the_epsilons_of_pure_purchases_are_the_budget(
+    kind: Any, seed: int, epsilon: float, n: int, d: int, wanted: int
+):
+    levels = np.random.default_rng(seed).integers(1, 5, d).tolist()
+    data = dependent(seed, n, *levels)
+    release = kind(selected=wanted).release(data, budget=Budget(epsilon), noise=simulated(seed % 9))
+    assert release.spent.delta == 0 and release.spent.epsilon <= epsilon
+    assert sum(row["epsilon"] for row in release.charges) <= epsilon * (1 + 1e-12)
+    several = math.comb(sum(k > 1 for k in levels), 2)
+    chooses = wanted < math.comb(d, 2)
+    assert n_chosen(release) == (min(wanted, several) if chooses else 0)
+    assert not of_kind(release, "Gaussian")
+    jaxcd.search(release)
+
+
+def test_pure_choices_find_more_than_noise_on_all_pairs():
+    """A chain of 16 columns of three levels: noise on all 120 tables hides most of it."""
+    rng = np.random.default_rng(4)
+    rows = rng.integers(0, 3, (6_000, 16))
+    for j in range(1, 16):
+        rows[:, j] = np.where(rng.random(6_000) < 0.6, rows[:, j - 1], rows[:, j])
+    chain = {(j, j + 1) for j in range(15)}
+    found = []
+    for selected in (0, None):
+        bought = LogLinear(selected=selected).release(
+            coded(rows, *(3,) * 16), budget=Budget(0.5), noise=simulated(3)
+        )
+        found.append(len(chain & set(bought.terms)))
+    assert n_chosen(bought) == 20 and found[0] <= 8 and found[1] >= 13
 
 
 def test_the_rule_of_marginals_reads_public_facts_only():
@@ -429,10 +509,12 @@ def test_the_rule_of_marginals_reads_public_facts_only():
             assert 2 * 2.0 / more > 0.02 * n * (1 - 1e-9)
     many = levelled(*(2,) * 61)
     assert rule(many, 100_000_000, budget=price) == 0  # noise on all pairs is quiet
-    assert rule(many, 20_000, budget=Budget(1.0)) == 0
+    # the Gumbel noise of a choice, 2 sensitivity / epsilon, is at most 2 % of the rows
+    assert rule(many, 20_000, budget=Budget(1.0)) == int(0.35 / (4 / 400))
+    assert rule(many, 100_000_000, budget=Budget(1.0)) == 0
     for fixed, n_pairs in ((0, 0), (5, 5), (1829, 1829), (1830, 0), (10_000, 0)):
         assert Marginals(selected=fixed).n_selected(many, 20_000, budget=price) == n_pairs
-        assert Marginals(selected=fixed).n_selected(many, 20_000, budget=Budget(1.0)) == 0
+        assert Marginals(selected=fixed).n_selected(many, 20_000, budget=Budget(1.0)) == n_pairs
     names = many.names
     both = jaxcd.Knowledge(
         forbidden=[(names[0], b) for b in names[1:]] + [(b, names[0]) for b in names[1:]]
@@ -578,7 +660,7 @@ def test_the_least_of_several_scores_moves_by_two_at_most(
             else coded(codes, *LEVELS)
         )
         door = Door(data, price, by_person=people)
-        choice = PairChoice(door, Accountant(Ledger(price), noise), PAIRS, rho=1e-3)
+        choice = PairChoice(door, Accountant(Ledger(price), noise), PAIRS, epsilon=0.05)
         for expected in several:
             choice.compare(models(expected))
         choice.take(2, label="pairs")

@@ -108,6 +108,13 @@ BUGS: tuple[Bug, ...] = (
         "replay: release, LogLinear, chosen pairs",
     ),
     Bug(
+        "pairs-chosen-laplace",
+        "releases.tables.marginal_screen:sets_for_laplace",
+        "(1 + 2.0**-40)",
+        "0.9",
+        "replay: release, LogLinear, chosen pairs, Laplace",
+    ),
+    Bug(
         "tilted",
         "ops.tilted_moments:gram_sensitivity",
         "(1 + 2.0**-40)",

@@ -119,10 +119,10 @@ class LogLinear(InteractionsKind):
             only as two possible causes of a third column, and round 1 does not measure it under
             Gaussian noise, which leaves less noise on the others; a pair with a required edge joins
             it whatever was measured.  Search such a release with the same knowledge.
-        selected: with delta > 0 so many pairs are chosen by the exponential mechanism and measured;
-            0: all pairs are measured.  None: 6/5 for each column where there are more than 50
-            pairs, at most 5,000, and the noise of measuring all of them hides 1 % of the rows, else
-            0.  Several sites, and a purchase with delta = 0, always measure all pairs.
+        selected: so many pairs are chosen by the exponential mechanism and measured; 0: all pairs
+            are measured.  None: 6/5 for each column where there are more than 50 pairs, at most
+            5,000, and the noise of measuring all of them hides 1 % of the rows, else 0.  Several
+            sites always measure all pairs.
 
     Raises:
         OptionError: a constant is out of its range.
@@ -137,7 +137,10 @@ class LogLinear(InteractionsKind):
         before each an ``ExponentialMechanismEvent`` of the pairs chosen, of scores of sensitivity 2
         (:class:`jaxcd.releases.tables.pair_selection.PairChoice`).  With delta = 0: L1
         sensitivity, of round 1 :func:`jaxcd.releases.tables.marginal_screen.pairs_for_laplace`, of
-        round 2 twice the number of tables; at most two ``PureEvent``.  What is measured next, what
+        round 2 twice the number of tables; at most two ``PureEvent``, and where pairs are chosen at
+        most thirty, each before round 2 of the L1 sensitivity of
+        :func:`jaxcd.releases.tables.marginal_screen.sets_for_laplace`, with the same choices, whose
+        epsilons add up with theirs to the budget's.  What is measured next, what
         the scores compare with and the model depend on released numbers and the domain only, so
         this is adaptive composition under the ledger's filter.  Proof: the docstrings named,
         :func:`jaxcd.privacy.gaussian` and :func:`jaxcd.privacy.laplace`; for interventions
@@ -207,11 +210,11 @@ class LogLinear(InteractionsKind):
         n_pairs = d * (d - 1) // 2 - len(known.absent) - len(known.kept)
         wanted = self.selected
         if wanted is None:
-            fits = _FEW_PAIRS < n_pairs <= _MANY_PAIRS and budget.delta > 0
+            fits = _FEW_PAIRS < n_pairs <= _MANY_PAIRS
             if not fits or super().plan(domain, n_samples, budget=budget).smallest_share < _HIDDEN:
                 return 0
             wanted = math.ceil(_PAIRS_A_COLUMN * d)
-        return wanted if budget.delta > 0 and wanted < n_pairs else 0
+        return wanted if wanted < n_pairs else 0
 
     def plan(self, domain: Domain, n_samples: int, *, budget: Budget) -> Plan:
         """At most the noise on an interaction of a pair when it is first measured."""

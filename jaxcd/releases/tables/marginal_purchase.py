@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -87,11 +87,27 @@ class Purchase:
         ledger = accountant.ledger
         if not isinstance(ledger.budget, Budget):
             return Purchase(door, accountant, MarginalsNoise.GAUSSIAN), (math.inf,) * len(shares)
-        if ledger.budget.delta > 0:
-            law, total = MarginalsNoise.GAUSSIAN, ledger.remaining_rho
-        else:
-            law, total = MarginalsNoise.LAPLACE, ledger.remaining_epsilon
-        return Purchase(door, accountant, law), split(total, shares)
+        law = MarginalsNoise.GAUSSIAN if ledger.budget.delta > 0 else MarginalsNoise.LAPLACE
+        shop = Purchase(door, accountant, law)
+        return shop, split(shop.left, shares)
+
+    @property
+    def left(self) -> float:
+        """What is left to spend, of rho or, under Laplace noise, of epsilon."""
+        ledger = self._accountant.ledger
+        found: float = (
+            ledger.remaining_rho
+            if self.law is MarginalsNoise.GAUSSIAN
+            else ledger.remaining_epsilon
+        )
+        return found
+
+    def choice_within(self, price: float) -> float:
+        """The largest epsilon of an exponential mechanism at this price."""
+        if self.law is MarginalsNoise.LAPLACE:
+            return price
+        found: float = self._accountant.ledger.selection_within(price)
+        return found
 
     def buy(
         self,
@@ -184,6 +200,17 @@ class Purchase:
             sensitivity = pairs_sensitivity(self.cardinalities, absent=absent)
         else:
             weights, tables, sensitivity = screen.pairs_for_laplace(self.cardinalities)
+        self.buy(weights, tables=tables, sensitivity=sensitivity, price=price, label=label)
+
+    def buy_sets(self, sets: Iterable[Columns], *, price: float, label: str) -> None:
+        """Releases the interactions of the sets, all with the same noise; under Laplace noise the
+        tables of those whose interactions move by more.
+        """
+        weights, tables = dict.fromkeys(sets, 1.0), frozenset[Columns]()
+        if self.law is MarginalsNoise.GAUSSIAN:
+            sensitivity = interactions_sensitivity(self.cardinalities, weights)
+        else:
+            tables, sensitivity = screen.sets_for_laplace(self.cardinalities, list(weights))
         self.buy(weights, tables=tables, sensitivity=sensitivity, price=price, label=label)
 
     def buy_families(self, families: Sequence[Columns], *, price: float, label: str) -> None:

@@ -35,6 +35,7 @@ __all__ = [
     "largest_sum",
     "mediation_statistic",
     "pairs_for_laplace",
+    "sets_for_laplace",
     "squared_changes",
     "tables_of",
     "unexplained_pairs",
@@ -339,6 +340,22 @@ def largest_sum(terms: Iterable[tuple[Columns, np.ndarray]]) -> float:
             left = tuple(v for v in scope if v != column)
             add(left, total.max(axis=scope.index(column)))
     return float(factors.get((), 0.0))
+
+
+def sets_for_laplace(
+    cardinalities: Columns, sets: Sequence[Columns]
+) -> tuple[frozenset[Columns], float]:
+    """Which of the sets are counted as tables, because their interactions may move by more than the
+    counts do, and the L1 sensitivity (replace-one) of all together: the largest sum over all
+    choices of changed columns (:func:`absolute_changes`, :func:`largest_sum`), where a table moves
+    by 2 if any of its columns changes.
+    """
+    changes = {s: absolute_changes(tuple(cardinalities[j] for j in s)) for s in sets}
+    tables = frozenset(s for s, moved in changes.items() if moved.max() > COUNTED_CHANGE)
+    for s in tables:
+        changes[s] = np.full_like(changes[s], COUNTED_CHANGE)
+        changes[s].flat[0] = 0.0
+    return tables, largest_sum(changes.items()) * (1 + 2.0**-40)
 
 
 def pairs_for_laplace(

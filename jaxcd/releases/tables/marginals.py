@@ -122,11 +122,10 @@ class Marginals(InteractionsKind):
             on the others (it is measured later, as part of the table of a common child); a pair
             with a required edge is a candidate whatever was measured.  Search such a release with
             the same knowledge.
-        selected: with delta > 0 so many pairs are chosen by the exponential mechanism, in ten
-            rounds, and measured; 0: all pairs are measured.  None: 0, or where there are more than
-            60 columns and s on all pairs were at least 0.3, three for each column, as long as the
-            noise of a choice is below 2 % of n rows.  Several sites, and a purchase with delta = 0,
-            always measure all pairs.
+        selected: so many pairs are chosen by the exponential mechanism, in ten rounds, and
+            measured; 0: all pairs are measured.  None: 0, or where there are more than 60 columns
+            and s on all pairs were at least 0.3, three for each column, as long as the noise of a
+            choice is below 2 % of n rows.  Several sites always measure all pairs.
 
     Raises:
         OptionError: a constant is out of its range.
@@ -142,8 +141,11 @@ class Marginals(InteractionsKind):
         chosen, of scores of sensitivity 2
         (:class:`jaxcd.releases.tables.pair_selection.PairChoice`).  With delta = 0: L1
         sensitivity, of round 1 :func:`jaxcd.releases.tables.marginal_screen.pairs_for_laplace`, of
-        rounds 2 and 3 twice the number of tables; at most three ``PureEvent``, whose epsilons add
-        up to the budget's.  A round without anything to ask is not charged.  Sets and weights
+        rounds 2 and 3 twice the number of tables; at most three ``PureEvent``, and where pairs are
+        chosen at most thirteen, each of round 1 of the L1 sensitivity of
+        :func:`jaxcd.releases.tables.marginal_screen.sets_for_laplace`, with the same choices; the
+        epsilons of all add up to the budget's.  A round without anything to ask is not charged.
+        Sets and weights
         depend on released numbers and the domain only, so this is adaptive composition under the
         ledger's filter.  Proof: the docstrings named, :func:`jaxcd.privacy.gaussian` and
         :func:`jaxcd.privacy.laplace`; for interventions docs/PRIVACY.md V, for chosen pairs AB.
@@ -219,8 +221,6 @@ class Marginals(InteractionsKind):
             n_samples: n.
             budget: of the purchase.
         """
-        if not budget.delta > 0:
-            return 0
         known = KnownPairs.of(self.knowledge, domain.names)
         d = domain.n_columns
         n_pairs = math.comb(d, 2) - len(known.absent) - len(known.kept)
@@ -229,9 +229,12 @@ class Marginals(InteractionsKind):
             everything = super().plan(domain, n_samples, budget=budget)
             if d <= _MANY_COLUMNS or everything.noise < _QUIET * math.sqrt(n_samples):
                 return 0
-            rho = Ledger(budget).remaining_rho * _CHOSEN_SHARES[1]
-            one = range_to_gdp_rho(2 * screen.COUNTED_CHANGE / (_CHOOSING_NOISE * n_samples))
-            wanted = max(1, min(_PAIRS_A_COLUMN * d, int(rho / one)))
+            ledger = Ledger(budget)
+            epsilon = 2 * screen.COUNTED_CHANGE / (_CHOOSING_NOISE * n_samples)
+            room = ledger.remaining_epsilon / epsilon
+            if budget.delta > 0:
+                room = ledger.remaining_rho / range_to_gdp_rho(epsilon)
+            wanted = max(1, min(_PAIRS_A_COLUMN * d, int(_CHOSEN_SHARES[1] * room)))
         return wanted if wanted < n_pairs else 0
 
     def plan(self, domain: Domain, n_samples: int, *, budget: Budget) -> Plan:

@@ -31,7 +31,7 @@ from jaxcd.ops.interactions import interaction_sensitivity_squared
 from jaxcd.privacy import VECTOR_GRID, Accountant, Budget, Ledger, Sensitive, select_top, split
 from jaxcd.queries import Door
 from jaxcd.releases.plans import Plan
-from jaxcd.releases.tables.marginal_purchase import Purchase, interactions_sensitivity
+from jaxcd.releases.tables.marginal_purchase import Purchase
 from jaxcd.releases.tables.marginal_screen import COUNTED_CHANGE
 from jaxcd.releases.tables.pair_models import Expected, by_levels
 from jaxcd.releases.tables.released_interactions import KnownPairs
@@ -50,11 +50,11 @@ class PairChoice:
         door: to the rows, which are counted once.
         accountant: of the run, with Gaussian noise.
         pairs: to choose from.
-        rho: the price of one choice.
+        epsilon: of one choice.
     """
 
     def __init__(
-        self, door: Door, accountant: Accountant, pairs: Sequence[Pair], *, rho: float
+        self, door: Door, accountant: Accountant, pairs: Sequence[Pair], *, epsilon: float
     ) -> None:
         self._accountant, self._n = accountant, door.n_samples
         self.left = list(pairs)
@@ -71,7 +71,7 @@ class PairChoice:
             }
         )
         self._scores = self._counts.map(lambda _: np.full(len(pairs), math.inf))
-        self._epsilon = accountant.ledger.selection_within(rho) * _ROUNDED
+        self._epsilon = epsilon * _ROUNDED
 
     def compare(self, models: Iterable[Expected], *, anew: bool = False) -> None:
         """Scores pairs by what models expect of them.
@@ -143,7 +143,7 @@ def buy_chosen(
     """Buys all columns, and pairs that a model of what is known explains worst, in rounds.
 
     Args:
-        shop: where they are bought; Gaussian noise.
+        shop: where they are bought.
         door: to the rows.
         accountant: of the run.
         known: pairs that are not to be had, and those that are bought without being chosen.
@@ -151,22 +151,23 @@ def buy_chosen(
             are left: what models expect of these.
         n_selected: how many pairs.
         n_rounds: at most.
-        shares: of what is left of rho: the columns, the choices, the chosen pairs, what comes
+        shares: of what is left to spend: the columns, the choices, the chosen pairs, what comes
             later.
         anew: whether the models of a round take the place of those before.
 
     Returns:
         The prices of what comes later.
     """
-    of_singles, of_choices, of_pairs, *later = split(accountant.ledger.remaining_rho, shares)
+    of_singles, of_choices, of_pairs, *later = split(shop.left, shares)
     levels = shop.cardinalities
     singles = [(j,) for j in range(len(levels))]
-    _buy_sets(singles, shop, of_singles, "round 1: all columns")
+    shop.buy_sets(singles, price=of_singles, label="round 1: all columns")
     several = [j for j, number in enumerate(levels) if number > 1]
     barred = {*known.absent, *known.kept}
     pairs = [pair for pair in itertools.combinations(several, 2) if pair not in barred]
     n_selected = min(n_selected, len(pairs))
-    choice = PairChoice(door, accountant, pairs, rho=of_choices / max(1, n_selected))
+    epsilon = shop.choice_within(of_choices / max(1, n_selected))
+    choice = PairChoice(door, accountant, pairs, epsilon=epsilon)
     sizes = [len(part) for part in np.array_split(np.arange(n_selected), n_rounds) if len(part)]
     # pairs cost the same in every round; those that are kept come with the first, or alone
     sizes = sizes or [0] * bool(known.kept)
@@ -180,14 +181,8 @@ def buy_chosen(
         bought = choice.take(size, label=f"{of_round}: choice of a pair") if size else []
         if place == 0:
             bought += known.kept
-        _buy_sets(bought, shop, price, f"{of_round}: chosen pairs")
+        shop.buy_sets(bought, price=price, label=f"{of_round}: chosen pairs")
     return tuple(later)
-
-
-def _buy_sets(sets: Iterable[tuple[int, ...]], shop: Purchase, price: float, label: str) -> None:
-    weights = dict.fromkeys(sets, 1.0)
-    sensitivity = interactions_sensitivity(shop.cardinalities, weights)
-    shop.buy(weights, sensitivity=sensitivity, price=price, label=label)
 
 
 def chosen_plan(
@@ -200,10 +195,12 @@ def chosen_plan(
         n_samples: n.
         budget: of the purchase.
         n_pairs: the number of pairs, chosen and known to be joined.
-        share: of rho that they get.
+        share: of the price that they get.
     """
-    levels = sorted(number or 1 for number in domain.cardinalities)
-    largest = interaction_sensitivity_squared(tuple(levels[-2:]))
-    price = share * Ledger(budget).remaining_rho / n_pairs
-    noise = math.sqrt(largest / (2 * price))
+    levels, ledger = sorted(number or 1 for number in domain.cardinalities), Ledger(budget)
+    if budget.delta > 0:
+        largest = interaction_sensitivity_squared(tuple(levels[-2:]))
+        noise = math.sqrt(largest * n_pairs / (2 * share * ledger.remaining_rho))
+    else:
+        noise = math.sqrt(2) * COUNTED_CHANGE * n_pairs / (share * ledger.remaining_epsilon)
     return Plan.of(noise, n_samples, number="number of a chosen pair", unit=budget.unit)
