@@ -25,6 +25,8 @@ TOP = {
 }
 #: Pictures beside the files, named there by this path from the folder of this file.
 PICTURES = {"calibration.png": "../benchmarks/results/calibration.png"}
+#: What is not on the site is named without a link.
+OUTSIDE = re.compile(r"(?<!!)\[([^]]+)\]\((?:\.\./)?((?:benchmarks|notebooks)/[^)]+)\)")
 ROLE = re.compile(r":(?:class|func|meth|mod|data|attr|exc|obj):`~?([^`]+)`")
 PROMPT = re.compile(r"(?:^(?P<pad> *)>>> .*\n(?:(?P=pad).*\S.*(?:\n|\Z))*)", re.MULTILINE)
 EDGE = re.compile(r"(?<!\w)_|_(?!\w)")
@@ -34,8 +36,6 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     folder = Path(config.config_file_path).parent
     for name, source in TOP.items():
         text = (folder / source).read_text(encoding="utf-8").replace("](docs/", "](")
-        # What is not on the site is named without a link.
-        text = re.sub(r"(?<!!)\[([^]]+)\]\(((?:benchmarks|notebooks)/[^)]+)\)", r"\1 (`\2`)", text)
         # A list's paragraphs are three spaces deep in the files, four in this Markdown.
         text = re.sub(r"^ {3}(?=\S)", " " * 4, text, flags=re.MULTILINE)
         files.append(File.generated(config, name, content=text))
@@ -56,6 +56,7 @@ def on_page_markdown(text: str, page: Page, **_: object) -> str:
     """
     for name, source in PICTURES.items():
         text = text.replace(f"]({source})", f"]({name})")
+    text = OUTSIDE.sub(r"\1 (`\2`)", text)
     if page.file.src_uri not in ("PRIVACY.md", "NONLINEAR.md"):
         return text
     text = re.sub(r"\n(?= {0,3}(?:\*\*|\d\. |- ))|(?<!\|)\n(?=\|)", "\n\n", text)

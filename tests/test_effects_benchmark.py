@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jaxcd
-from benchmarks import effects
+from benchmarks import effects, experiment
 from jaxcd.graphs import dag_to_cpdag
 
 
@@ -38,3 +38,24 @@ def test_it_runs(tmp_path: Path) -> None:
     assert [row["part"] for row in rows] == ["given", "whole", "falsify"]
     assert rows[0]["n_intervals"] == 8 and 0 <= rows[0]["coverage"] <= 1
     assert np.isfinite(rows[0]["width"]) and rows[1]["like"] > 0.9
+
+
+def test_the_table_tells_the_committed_results() -> None:
+    def short(number: float, digits: int) -> str:
+        return f"{number:.{digits}f}".removeprefix("0")
+
+    page = Path(__file__).parents[1].joinpath("docs", "benchmarks.md").read_text("utf-8")
+    rows = experiment.read_rows(experiment.RESULTS / "effects.json")
+    given = [row for row in rows if row.part == "given"]
+    assert len(given) == 18
+    for row in given:
+        cells = (
+            row.name.capitalize(),
+            f"{row.n_samples:,}",
+            f"{row.epsilon:g}",
+            str(row.n_runs),
+            f"{short(row.coverage, 3)} ({short(row.coverage_se, 3)})",
+            short(row.ignoring, 2),
+            short(row.width, 2),
+        )
+        assert "| " + " | ".join(cells) + " |" in page

@@ -16,6 +16,7 @@ import jaxcd
 
 ROOT = Path(__file__).resolve().parents[1]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+RESULTS = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
 FIRST = (
     "pip install . && jaxcd discover --network asia --rows 100000 --epsilon 1 --delta 1e-6 "
     "--out asia"
@@ -67,11 +68,15 @@ def test_the_domain_can_be_read(tmp_path: Path) -> None:
 
 
 def test_links_and_paths_exist() -> None:
-    links = re.findall(r"\]\(([^)]+)\)", TEXT)
-    assert links and not [link for link in links if not (ROOT / link).is_file()]
+    for folder, text in ((ROOT, TEXT), (ROOT / "docs", RESULTS)):
+        links = re.findall(r"\]\(([^)#]+)[^)]*\)", text)
+        assert links and not [link for link in links if not (folder / link).is_file()]
+    titles = {title.lower().replace(" ", "-") for title in re.findall("^## (.+)$", RESULTS, re.M)}
+    anchors = re.findall(r"docs/benchmarks\.md#([\w-]+)\)", TEXT)
+    assert len(anchors) >= 4 and titles.issuperset(anchors)
     paths = re.findall(r"`(jaxcd/[\w/]+\.py)`", TEXT)
     assert len(paths) >= 6 and not [path for path in paths if not (ROOT / path).is_file()]
-    modules = re.findall(r"`python -m (benchmarks\.\w+) --quick`", TEXT)
+    modules = re.findall(r"`python -m (benchmarks\.\w+) --quick`", RESULTS)
     assert modules == [
         f"benchmarks.{name}"
         for name in (
