@@ -5,9 +5,10 @@
 
 Discrete networks of up to 4,096 cells: ``Histogram`` at pure epsilon 1 and 0.3.  Larger ones:
 ``Marginals``, and with at most 10,000 rows or 24 columns ``LogLinear``, at (epsilon, 1e-6), epsilon
-0.5, 1 and 4, and without privacy, beside ``ges`` on the rows.  Random linear Gaussian models of 20
-variables (expected degree 2, |weights| in [0.5, 1.5]): ``SecondMoments`` at (1, 1e-6), centres and
-scales bought.  Run r takes data seed r and noise seed r + 777.
+0.5, 1 and 4, and without privacy, beside ``ges`` on the rows; ``LogLinear`` with at most 10,000
+rows also at pure epsilon 1 and 4.  Random linear Gaussian models of 20 variables (expected degree
+2, |weights| in [0.5, 1.5]): ``SecondMoments`` at (1, 1e-6), centres and scales bought.  Run r takes
+data seed r and noise seed r + 777.
 
 Columns: arc and skeleton F1 against the true CPDAG, mean and standard deviation over the runs; how
 often the truth scores higher than the graph that was found, so that no failure of a search is taken
@@ -95,6 +96,9 @@ def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
                     found.append((name, source, jaxcd.Marginals(), budget))
                     if n <= MOST_MODELLED or len(network.names) <= FEW_COLUMNS:
                         found.append((name, source, jaxcd.LogLinear(), budget))
+                if n <= MOST_MODELLED:
+                    for epsilon in several[1:]:
+                        found.append((name, source, jaxcd.LogLinear(), jaxcd.Budget(epsilon)))
                 found.append((name, source, None, jaxcd.NO_PRIVACY))
         moments = jaxcd.SecondMoments(), jaxcd.Budget(1.0, DELTA)
         found.append((f"linear Gaussian, {p}", gaussian_source(p, n), *moments))
