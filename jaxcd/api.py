@@ -462,6 +462,12 @@ def ci_test(
         session.sensitivity()  # refuses before anything is charged
     session.open(accountant)
     if not session.admissible(query):
+        if isinstance(data, Release):
+            raise OptionError(
+                f"x, y, given: this release does not tell {chosen!r} together, because they were "
+                "not measured or have too many cells; give fewer columns, or such as were measured "
+                "together"
+            )
         raise OptionError(
             f"given: {test.name} cannot condition on {given!r}: too many cells or columns; give "
             "fewer"

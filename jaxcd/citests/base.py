@@ -10,7 +10,7 @@ noise to margins, never to p-values: a p-value is flat where it matters, so a th
 from __future__ import annotations
 
 import abc
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -123,6 +123,20 @@ class PreparedTest(abc.ABC):
         as "dependent".
         """
         return True
+
+    def conditioning_sets(self, x: int, y: int) -> Collection[tuple[int, ...]] | None:
+        """All sets (sorted) given which x and y can be tested, where these are few and known
+        (public); None: :meth:`admissible` says.
+        """
+        return None
+
+    @property
+    def apart(self) -> frozenset[tuple[int, int]]:
+        """Pairs (x < y) of which nothing is known, and that a search does not join (public): a
+        purchase chose others in their place, because these were explained.  They are never asked,
+        and no set separates them, so that no collider is read off them.
+        """
+        return frozenset()
 
     def view_counts(self, sets: Sequence[tuple[int, ...]]) -> list[np.ndarray]:
         """Joint counts of the columns as the test sees them at level 0: for each set of columns

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 
 import jax
 import numpy as np
@@ -160,6 +160,15 @@ class Session:
         cannot.
         """
         return self._prepared.admissible(query)
+
+    def conditioning_sets(self, x: int, y: int) -> Collection[tuple[int, ...]] | None:
+        """The sets given which x and y can be tested, where these are few (public); else None."""
+        return self._prepared.conditioning_sets(x, y)
+
+    @property
+    def apart(self) -> frozenset[tuple[int, int]]:
+        """Pairs (x < y) that are not joined and never asked (public)."""
+        return self._opened[0].apart if self._opened is not None else frozenset()
 
     def margins(self, queries: Sequence[Query]) -> Sensitive:
         """Margins of the queries, float64 (n_queries,); positive means dependent."""

@@ -15,12 +15,14 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import jaxcd
+from jaxcd.citests import Query
 from jaxcd.errors import OptionError
 from jaxcd.ops.interactions import interaction
 from jaxcd.privacy import NO_PRIVACY, Accountant, Budget, Ledger
 from jaxcd.queries import Door
 from jaxcd.releases import LogLinear, Marginals, Release, ReleasedMarginals
 from jaxcd.releases.tables.marginal_screen import sets_for_laplace
+from jaxcd.releases.tables.noisy_table_tests import PreparedNoisyTables
 from jaxcd.releases.tables.pair_models import Expected
 from jaxcd.releases.tables.pair_selection import PairChoice
 from tests.helpers import SEEDS, Quick, coded, dependent, independent, levelled, sampled, simulated
@@ -668,18 +670,86 @@ def test_the_least_of_several_scores_moves_by_two_at_most(
     assert np.abs(seen[0] - seen[1]).max() <= 2 + 1e-4
 
 
-def test_pairs_that_were_not_chosen_are_apart_in_searches_by_tests():
-    """Left adjacent, they would join everything, and PC would ask of all subsets."""
-    data = sampled("asia", 50_000)
-    bought = Marginals(selected=12).release(data, budget=Budget(4.0, 1e-6), noise=simulated(2))
-    unmeasured = [s for s in itertools.combinations(range(8), 2) if not bought.is_measured(s)]
-    assert unmeasured
-    truth = jaxcd.networks.load("asia").cpdag()
+# ---- searches by tests
+
+
+def wide_release(max_cells: float = 0.1) -> tuple[ReleasedMarginals, set[tuple[int, int]]]:
+    """Six chains of three columns, and the pairs that were not measured."""
+    rng = np.random.default_rng(1)
+    rows = rng.integers(0, 4, (30_000, 18))
+    for j in range(18):
+        if j % 3:
+            rows[:, j] = np.where(rng.random(30_000) < 0.8, rows[:, j - 1], rows[:, j])
+    release = bought_by(coded(rows, *(4,) * 18), 14, max_cells=max_cells)
+    pairs = set(itertools.combinations(range(18), 2))
+    return release, {pair for pair in pairs if not release.is_measured(pair)}
+
+
+def test_pairs_that_were_not_chosen_are_not_joined_and_make_no_colliders():
+    """The ends of a chain that was found are explained by its middle: PC must not take it for a
+    common effect because the ends were left out.
+    """
+    release, unmeasured = wide_release(max_cells=0.001)  # no triple
+    ends = {(j, j + 2) for j in range(0, 18, 3)} & unmeasured
+    assert ends
+    names = release.names
     for algorithm in ("pc", "fci", "gfci"):
-        found = jaxcd.search(bought, algorithm=algorithm).graph
-        joined = {
-            tuple(sorted((data.names.index(e.a), data.names.index(e.b)))) for e in found.edges()
+        run = jaxcd.search(release, algorithm=algorithm)
+        marks = run.graph.marks
+        assert not any(marks[pair] for pair in unmeasured)
+        assert all(marks[j, j + 1] for j in range(18) if j % 3 < 2)
+        for a, c in ends:
+            assert not (marks[a, a + 1] == 2 and marks[c, a + 1] == 2), (algorithm, a)
+        if algorithm != "gfci":
+            assert not {frozenset((names[a], names[b])) for a, b in unmeasured} & set(
+                run.separating_sets
+            )
+        assert f"{len(unmeasured):,} of 153 pairs were not measured" in " ".join(
+            run.info["warnings"]
+        )
+
+
+def test_a_pair_that_was_not_measured_is_not_called_independent():
+    release, unmeasured = wide_release()
+    a, b = (release.names[j] for j in min(unmeasured))
+    for z in ((), (release.names[17],)):
+        with pytest.raises(OptionError, match="not measured"):
+            jaxcd.ci_test(
+                release, a, b, given=z, test=jaxcd.ChiSquare(), budget=NO_PRIVACY, key=None
+            )
+
+
+def test_listed_sets_are_those_that_are_admissible():
+    release, _ = wide_release()
+    prepared = release.tests()[jaxcd.ChiSquare](jaxcd.ChiSquare())
+    for x, y in itertools.combinations(range(6), 2):
+        every = {
+            z
+            for size in range(3)
+            for z in itertools.combinations([v for v in range(18) if v not in (x, y)], size)
+            if prepared.admissible(Query.of(x, y, z))
         }
-        assert joined.isdisjoint(unmeasured)
-        if algorithm == "pc":
-            assert jaxcd.metrics.skeleton_f1(found, truth) > 0.6
+        assert {s for s in prepared.conditioning_sets(y, x) if len(s) < 3} == every
+        assert ((x, y) in prepared.apart) == (() not in every)
+
+
+def test_a_release_is_shown_in_a_few_words():
+    release, _ = wide_release()
+    model = LogLinear(selected=9).release(sampled("asia", 2_000), budget=PRICE, noise=simulated(1))
+    assert len(repr(release)) < 500 and len(repr(model)) < 500
+
+
+@pytest.mark.parametrize("algorithm", ["pc", "fci", "gfci"])
+@pytest.mark.parametrize("seed", range(4))
+def test_listed_sets_change_no_answer(
+    algorithm: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same questions in the same order as by asking of every set whether it was measured."""
+    release = bought_by(sampled("asia", 20_000, seed=seed), 12, noise=seed)
+    found = jaxcd.search(release, algorithm=algorithm)
+    monkeypatch.setattr(PreparedNoisyTables, "conditioning_sets", lambda self, x, y: None)
+    asked = jaxcd.search(release, algorithm=algorithm)
+    assert found.graph == asked.graph and found.separating_sets == asked.separating_sets
+    assert [level.n_asked for level in found.info["levels"]] == [
+        level.n_asked for level in asked.info["levels"]
+    ]

@@ -178,11 +178,13 @@ def _evidence(
         a, b, c = triple
         triples.add((index[a], index[b], index[c]))
     # Where no set is known, nothing is known of the triples across.
-    apart = ~graph.adjacency
-    for x, y in combinations(range(graph.n_nodes), 2):
-        if apart[x, y] and (x, y) not in sets:
-            between = np.flatnonzero(graph.adjacency[x] & graph.adjacency[y])
-            triples.update((x, int(z), y) for z in between)
+    adjacent = graph.adjacency
+    for z, row in enumerate(adjacent):
+        triples.update(
+            (x, z, y)
+            for x, y in combinations(np.flatnonzero(row).tolist(), 2)
+            if not adjacent[x, y] and (x, y) not in sets
+        )
     return Evidence(sets, frozenset(triples), max_path_length)
 
 

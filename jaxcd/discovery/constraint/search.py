@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any, final
 
 import jax
@@ -166,12 +168,15 @@ class ConstraintSearch:
 
     def skeleton(self, space: SearchSpace, *, another_pass_follows: bool = False) -> Skeleton:
         """The skeleton by sets of neighbours."""
+        apart = self._session.apart - space.kept
+        space = replace(space, absent=space.absent | apart)
         self._skeleton = space.skeleton(self._session.n_variables)
         return search_skeleton(
             self._run,
             self._session.n_variables,
             skeleton=self._skeleton,
             admissible=self._admissible,
+            listed=self._session.conditioning_sets,
             max_level=self._max_level,
             stable=self._stable,
             report=self._reporter(SearchPass.NEIGHBORS),
@@ -188,6 +193,7 @@ class ConstraintSearch:
             skeleton,
             pools,
             admissible=self._admissible,
+            listed=self._session.conditioning_sets,
             max_level=self._max_level,
             report=self._reporter(SearchPass.POSSIBLE_D_SEP),
             space=space,
@@ -269,6 +275,12 @@ class ConstraintSearch:
                 n_variables=session.n_variables,
                 snapshot=session.snapshot,
             )
+        if n_apart := len(session.apart):
+            words = (
+                f"{n_apart:,} of {math.comb(session.n_variables, 2):,} pairs were not measured: "
+                "they are not joined, and no collider is read off them."
+            )
+            info["warnings"] = (*info.get("warnings", ()), words)
         return DiscoveryResult(
             graph=graph,
             separating_sets=named_sets(self.names, skeleton),

@@ -16,7 +16,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations, permutations
+from itertools import chain, combinations, permutations
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from jaxcd.decisions import DecisionRun, Frontier, Question
 __all__ = ["SearchSpace", "Skeleton", "search_pools", "search_skeleton"]
 
 Admissible = Callable[[int, int, tuple[int, ...]], bool]
+# All sets that are admissible for a pair, where these are few; None where they are not known.
+Listed = Callable[[int, int], Collection[tuple[int, ...]] | None]
 Report = Callable[[int, int, int], None]
 Pair = tuple[int, int]
 # A question with the pools (bit masks) of its candidates.
@@ -58,7 +60,9 @@ class SearchSpace:
 
     def separators(self, x: int, y: int, pool: Collection[int]) -> tuple[int, ...]:
         """The columns of a pool (in its order) that may be in a separating set of x and y."""
-        allowed = pool if self.allowed is None else self.allowed[min(x, y), max(x, y)]
+        if self.allowed is None:
+            return tuple(v for v in pool if v != x and v != y)
+        allowed = self.allowed[min(x, y), max(x, y)]
         return tuple(v for v in pool if v in allowed and v != x and v != y)
 
     def skeleton(self, n_variables: int) -> Skeleton:
@@ -99,11 +103,17 @@ class _Frontier(Frontier):
     _asks_once = False
 
     def __init__(
-        self, skeleton: Skeleton, level: int, admissible: Admissible, space: SearchSpace
+        self,
+        skeleton: Skeleton,
+        level: int,
+        admissible: Admissible,
+        space: SearchSpace,
+        listed: Listed,
     ) -> None:
         self.level = level
         self._skeleton = skeleton
         self._admissible = admissible
+        self._listed = listed
         self._space = space
         self._waiting: list[_Waiting] = []
         self._source = self._questions()
@@ -139,9 +149,12 @@ class _Frontier(Frontier):
             else []
         )
         fresh = [pool for pool in pools if all(_mask(pool) & ~known for known in before)]
-        for given in dict.fromkeys(
-            given for pool in fresh for given in combinations(pool, self.level)
-        ):
+        listed = self._listed(x, y)
+        found: Iterable[Iterable[tuple[int, ...]]] = (
+            combinations(pool, self.level) if listed is None else _among(listed, pool, self.level)
+            for pool in fresh
+        )
+        for given in dict.fromkeys(chain.from_iterable(found)):
             if not before or all(_mask(given) & ~known for known in before):
                 yield given
 
@@ -188,9 +201,10 @@ class _StableFrontier(_Frontier):
         level: int,
         admissible: Admissible,
         space: SearchSpace,
+        listed: Listed,
         pools: Sequence[Iterable[int]] | None = None,
     ) -> None:
-        super().__init__(skeleton, level, admissible, space)
+        super().__init__(skeleton, level, admissible, space, listed)
         self._lost: list[tuple[Question, tuple[int, ...]]] = []
         self._asks_once = pools is not None
         if pools is None:
@@ -200,7 +214,11 @@ class _StableFrontier(_Frontier):
     def _questions(self) -> Iterator[_Waiting]:
         for x, y in combinations(self._space.ordered(range(len(self._pools))), 2):
             if self._open(x, y):
-                ends = [self._space.separators(x, y, self._pools[end]) for end in (x, y)]
+                # the empty set needs no pool, which has all other columns at the first level
+                ends = [
+                    self._space.separators(x, y, self._pools[end]) if self.level else ()
+                    for end in (x, y)
+                ]
                 question = self._question(min(x, y), max(x, y), ends)
                 if question is not None:
                     yield question
@@ -230,7 +248,8 @@ class _OriginalFrontier(_Frontier):
     def _renewed(self, x: int, y: int) -> _Waiting | None:
         if not self._open(x, y):
             return None
-        neighbors = self._space.ordered(np.flatnonzero(self._skeleton.adjacency[x]).tolist())
+        row = self._skeleton.adjacency[x] if self.level else ()
+        neighbors = self._space.ordered(np.flatnonzero(row).tolist())
         return self._question(x, y, [self._space.separators(x, y, neighbors)])
 
     def _remove(self, question: Question, given: tuple[int, ...]) -> None:
@@ -241,6 +260,19 @@ class _OriginalFrontier(_Frontier):
 
     def close(self) -> None:
         """Nothing is left to do."""
+
+
+def _among(
+    sets: Collection[tuple[int, ...]], pool: Sequence[int], size: int
+) -> list[tuple[int, ...]]:
+    """The sets of a size that lie in a pool, in the order of ``combinations(pool, size)``."""
+    place = {v: i for i, v in enumerate(pool)}
+    places = [
+        sorted(place[v] for v in given)
+        for given in sets
+        if len(given) == size and all(v in place for v in given)
+    ]
+    return [tuple(pool[i] for i in given) for given in sorted(places)]
 
 
 def _mask(columns: Iterable[int]) -> int:
@@ -260,6 +292,10 @@ def _answered(run: DecisionRun, frontier: _Frontier) -> None:
         frontier.close()
 
 
+def _unlisted(x: int, y: int) -> None:
+    return None
+
+
 def search_skeleton(
     run: DecisionRun,
     n_variables: int,
@@ -271,6 +307,7 @@ def search_skeleton(
     space: SearchSpace | None = None,
     another_pass_follows: bool = False,
     skeleton: Skeleton | None = None,
+    listed: Listed = _unlisted,
 ) -> Skeleton:
     """PC's skeleton by the answers of a decider.
 
@@ -281,15 +318,17 @@ def search_skeleton(
         space: what is known before (default: nothing).
         another_pass_follows: whether :func:`search_pools` is called afterwards, told to the
             decider.
-        skeleton: of all pairs, to be worked on in place; None for a new one. Stops when no pair has
-            enough neighbours, or when the budget is exhausted.
+        skeleton: of all pairs, to be worked on in place; None for a new one.
+        listed: for each pair the sets that may be asked, where these are few.
+
+    Stops when no pair has enough neighbours, or when the budget is exhausted.
     """
     space = space or SearchSpace()
     skeleton = space.skeleton(n_variables) if skeleton is None else skeleton
     level = 0
     while max_level is None or level <= max_level:
         frontier = (_StableFrontier if stable else _OriginalFrontier)(
-            skeleton, level, admissible, space
+            skeleton, level, admissible, space, listed
         )
         frontier.another_pass_follows = another_pass_follows
         if not frontier.peek(1):
@@ -311,6 +350,7 @@ def search_pools(
     max_level: int | None,
     report: Report,
     space: SearchSpace,
+    listed: Listed = _unlisted,
 ) -> None:
     """A second pass: asks each pair that is still joined for the sets out of ``pools[x]`` and
     ``pools[y]`` not asked before.
@@ -322,7 +362,7 @@ def search_pools(
     """
     largest = max(map(len, pools), default=0)
     for level in range((largest if max_level is None else min(max_level, largest)) + 1):
-        frontier = _StableFrontier(skeleton, level, admissible, space, pools)
+        frontier = _StableFrontier(skeleton, level, admissible, space, listed, pools)
         if run.exhausted:
             return
         if frontier.peek(1):

@@ -363,7 +363,7 @@ def _unmeasured(noisy: fit.NoisyInteractions) -> set[Pair]:
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ReleasedLogLinear(ReleasedInteractions):
     """Noisy interactions of all pairs, and the model of some of them, bought by
     :class:`LogLinear`; public.
@@ -448,6 +448,11 @@ class ReleasedLogLinear(ReleasedInteractions):
         """Whether the model is asked for this table: not where it would have too many cells."""
         cells = math.prod(self.cardinalities[j] for j in columns)
         return len(columns) < 3 or cells <= self.most_cells
+
+    @property
+    def measured_sets(self) -> None:
+        """The model is asked for any small table."""
+        return None
 
     def prepare(self, sets: Collection[Columns]) -> None:
         """Counts the tables of many sets together."""

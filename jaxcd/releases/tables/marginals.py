@@ -253,7 +253,7 @@ class Marginals(InteractionsKind):
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ReleasedMarginals(ReleasedInteractions):
     """Noisy interactions of columns, bought by :class:`Marginals`; public.
 

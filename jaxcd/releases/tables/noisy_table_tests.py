@@ -38,8 +38,11 @@ KendallTau's floor under the variance is not needed.  Everything here is post-pr
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 from scipy import special
@@ -58,7 +61,6 @@ _LEAST_VARIANCE = 1e-9
 _LEAST_DIRECTION = 1e-9
 # Entries of all matrices between cells in one call.
 _BATCH_ENTRIES = 1 << 20
-_NO_TABLE = (0, 0, 0)  # the bucket of pairs that were left out
 
 Statistic = Callable[[NoisyStrata], tuple[np.ndarray, np.ndarray]]
 
@@ -205,8 +207,8 @@ class PreparedNoisyTables(PreparedTest):
         cardinalities: the number of levels of each column.
         strata: the noisy table of a query.
         measured: whether there is one.
-        left_out: whether a query is of a pair that was left unmeasured because what was released
-            explains it, with nothing given: then the answer is that it is independent.
+        sets: the measured sets of columns (sorted), where these are all that can be asked for.
+        apart: pairs that were left out for others.
         statistic: the statistics of stacked queries, with their log p-values.
     """
 
@@ -217,32 +219,44 @@ class PreparedNoisyTables(PreparedTest):
         cardinalities: Sequence[int],
         strata: Callable[[Query], NoisyStrata],
         measured: Callable[[Query], bool],
-        left_out: Callable[[Query], bool],
+        sets: Collection[tuple[int, ...]] | None,
+        apart: frozenset[tuple[int, int]],
         statistic: Statistic,
     ) -> None:
         self.n_samples = n_samples
         self._cardinalities = tuple(cardinalities)
         self._strata, self._measured, self._statistic = strata, measured, statistic
-        self._left_out = left_out
+        self._sets, self._apart = sets, apart
 
     def admissible(self, query: Query) -> bool:
-        return self._measured(query) or self._left_out(query)
+        return self._measured(query)
+
+    @property
+    def apart(self) -> frozenset[tuple[int, int]]:
+        return self._apart
+
+    @cached_property
+    def _around(self) -> dict[tuple[int, int], list[tuple[int, ...]]]:
+        """The other columns of the measured sets that hold a pair."""
+        found: defaultdict[tuple[int, int], list[tuple[int, ...]]] = defaultdict(list)
+        for columns in self._sets or ():
+            for x, y in itertools.combinations(columns, 2):
+                found[x, y].append(tuple(v for v in columns if v not in (x, y)))
+        return dict(found)
+
+    def conditioning_sets(self, x: int, y: int) -> Collection[tuple[int, ...]] | None:
+        return None if self._sets is None else self._around.get((min(x, y), max(x, y)), ())
 
     def bucket(self, query: Query) -> tuple[int, int, int]:
-        if self._left_out(query):
-            return _NO_TABLE
         k = self._cardinalities
         return math.prod(k[v] for v in query.given), k[query.x], k[query.y]
 
     def batch_size(self, bucket: tuple[int, int, int]) -> int:
-        return max(1, min(64, _BATCH_ENTRIES // max(1, math.prod(bucket) ** 2)))
+        return max(1, min(64, _BATCH_ENTRIES // math.prod(bucket) ** 2))
 
     def evaluate(
         self, bucket: tuple[int, int, int], queries: Sequence[Query], *, alpha: float
     ) -> Evaluation:
-        if bucket == _NO_TABLE:
-            zeros = np.zeros(len(queries))
-            return Evaluation(zeros, zeros, zeros + np.log(alpha))
         statistic, log_pvalue = self._statistic(
             NoisyStrata.stack([self._strata(query) for query in queries])
         )
@@ -270,7 +284,8 @@ def table_tests(
     cardinalities: Sequence[int],
     strata: Callable[[Query], NoisyStrata],
     measured: Callable[[Query], bool] = lambda query: True,
-    left_out: Callable[[Query], bool] = lambda query: False,
+    sets: Collection[tuple[int, ...]] | None = None,
+    apart: frozenset[tuple[int, int]] = frozenset(),
 ) -> Mapping[type[CITest], Callable[[CITest], PreparedTest]]:
     """The tests that a release of tables answers."""
 
@@ -280,7 +295,8 @@ def table_tests(
             cardinalities=cardinalities,
             strata=strata,
             measured=measured,
-            left_out=left_out,
+            sets=sets,
+            apart=apart,
             statistic=statistic,
         )
 

@@ -297,12 +297,20 @@ class ReleasedInteractions(Release):
             measured=lambda query: self.is_measured(
                 tuple(sorted((query.x, query.y, *query.given)))
             ),
-            # Pairs with a common candidate are measured in its triples; of the others those that
-            # were not chosen, or are known to be apart, are not.
-            left_out=lambda query: (
-                not query.given and not self.is_measured(tuple(sorted((query.x, query.y))))
+            sets=self.measured_sets,
+            apart=frozenset(
+                pair
+                for pair in combinations(range(len(self.cardinalities)), 2)
+                if not self.is_measured(pair)
             ),
         )
+
+    @property
+    def measured_sets(self) -> tuple[Columns, ...] | None:
+        """All sets of two and more columns whose tables can be built; None where these are not
+        just the measured ones.
+        """
+        return tuple(s for s in self.interactions if len(s) > 1 and self.is_measured(s))
 
     def scores(self) -> Mapping[type, Callable[[Any, int | None], LocalScore]]:
         """BIC: the set score, which prices sampling and noise itself."""
