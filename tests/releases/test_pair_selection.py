@@ -197,6 +197,10 @@ def test_the_rule_reads_public_facts_only():
     assert rule(levelled(*(2,) * 101), 1_000, budget=Budget(1.0, 1e-6)) == 0  # 5,050 pairs
     assert rule(many, 10_000_000, budget=Budget(1.0, 1e-6)) == 0  # noise hides little
     assert rule(many, 1_000, budget=Budget(1.0)) == 24
+    for n, n_chosen in ((10_000, 24), (20_000, 0)):  # 5 % are hidden in between
+        hidden = LogLinear(selected=0).plan(many, n, budget=Budget(1.0)).smallest_share
+        assert (hidden >= 0.05) == (n_chosen > 0)
+        assert rule(many, n, budget=Budget(1.0)) == n_chosen
     assert rule(many, 10_000_000, budget=Budget(1.0)) == 0
     assert LogLinear(selected=0).n_selected(many, 1_000, budget=Budget(1.0, 1e-6)) == 0
     assert LogLinear(selected=190).n_selected(many, 1_000, budget=Budget(1.0, 1e-6)) == 0

@@ -81,11 +81,12 @@ _LEAST_PRICE, _MOST_PRICE = 1.0, 4.0
 _FALSE_PAIRS, _FALSE_BY_ROWS = 0.5, 100.0
 _LEAST_ALPHA, _MOST_ALPHA = 0.005, 0.1
 # Pairs are chosen where there are more and fewer of them than these (a choice draws a number for
-# every one), and noise on all would hide such a share of the rows.  So many are chosen for each
-# column, in so many rounds: a pair that explains another should be in the model before the other is
-# drawn.  The prices are those of the single columns, the choices, the chosen pairs, and the tables
-# of the model.  Set by hand on Sachs, Alarm and Child with 10,000 rows.
-_FEW_PAIRS, _MANY_PAIRS, _HIDDEN = 50, 5_000, 0.01
+# every one), and noise on all would hide such a share of the rows, the second where delta = 0:
+# epsilons add up, so that choices cost more beside tables.  So many are chosen for each column, in
+# so many rounds: a pair that explains another should be in the model before the other is drawn.
+# The prices are those of the single columns, the choices, the chosen pairs, and the tables of the
+# model.  Set by hand on Sachs, Alarm and Child with 10,000 rows.
+_FEW_PAIRS, _MANY_PAIRS, _HIDDEN, _HIDDEN_PURE = 50, 5_000, 0.01, 0.05
 _PAIRS_A_COLUMN, _ROUNDS = 1.2, 28
 _CHOSEN_SHARES = (0.2, 0.2, 0.35, 0.25)
 # Where all pairs have more cells, forests and mediators take the model's place while pairs are
@@ -121,8 +122,8 @@ class LogLinear(InteractionsKind):
             it whatever was measured.  Search such a release with the same knowledge.
         selected: so many pairs are chosen by the exponential mechanism and measured; 0: all pairs
             are measured.  None: 6/5 for each column where there are more than 50 pairs, at most
-            5,000, and the noise of measuring all of them hides 1 % of the rows, else 0.  Several
-            sites always measure all pairs.
+            5,000, and the noise of measuring all of them hides 1 % of the rows (with delta = 0: 5
+            %), else 0.  Several sites always measure all pairs.
 
     Raises:
         OptionError: a constant is out of its range.
@@ -210,8 +211,9 @@ class LogLinear(InteractionsKind):
         n_pairs = d * (d - 1) // 2 - len(known.absent) - len(known.kept)
         wanted = self.selected
         if wanted is None:
-            fits = _FEW_PAIRS < n_pairs <= _MANY_PAIRS
-            if not fits or super().plan(domain, n_samples, budget=budget).smallest_share < _HIDDEN:
+            hidden = super().plan(domain, n_samples, budget=budget).smallest_share
+            least = _HIDDEN if budget.delta > 0 else _HIDDEN_PURE
+            if not _FEW_PAIRS < n_pairs <= _MANY_PAIRS or hidden < least:
                 return 0
             wanted = math.ceil(_PAIRS_A_COLUMN * d)
         return wanted if wanted < n_pairs else 0
