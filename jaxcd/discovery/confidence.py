@@ -177,7 +177,8 @@ def edge_confidence(
     is_own = run.info.get("algorithm") == f"search_{release.kind.replace('-', '_')}"
     if calibrated and is_own and not is_given and release.kind in kinds():
         found = run.graph.reordered(release.names).adjacency
-        told = recalibrated(shares, found, n_draws=n_draws, kind=release.kind)
+        facts = release.facts_of_pairs()
+        told = recalibrated(shares, found, n_draws=n_draws, kind=release.kind, facts=facts)
         shares = np.where(_required(run, release.names), shares, told)
         method += (
             "; recalibrated on random truths to how often edges return over new data and noise"

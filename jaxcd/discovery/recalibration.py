@@ -5,13 +5,15 @@ Draws come from the found graph fitted to the release, as if it were the truth. 
 fitting the release, so its edges return more often in such draws than in new data (the winner's
 curse), and pairs that it left out less often.  With k of B draws and c = (k + 1/2) / (B + 1),
 
-    logit p = a + b logit c + g [k = B],   b, g >= 0,
+    logit p = a + b logit c + g [k = B] + h^T x,   b, g >= 0,
 
-a, b and g for found edges and for other pairs of each kind of release, fitted by maximum likelihood
-to how often pairs returned in new runs on random truths (``python -m benchmarks.reliability``, set
-``fitted``; ``reliability.json`` holds the numbers and where they come from).  Edges that return in
-every draw are of two sorts, clear ones and lucky ones; g is for the clear ones, of which there are
-many.
+a, b, g and h for found edges and for other pairs of each kind of release, fitted by maximum
+likelihood to how often pairs returned in new runs on random truths (``python -m
+benchmarks.reliability``, set ``fitted``; ``reliability.json`` holds the numbers and where they come
+from).  Edges that return in every draw are of two sorts, clear ones and lucky ones; g is for the
+clear ones, of which there are many.  x is what a release says publicly of each pair
+(:meth:`jaxcd.releases.Release.facts_of_pairs`), which decides how many rivals an edge had; most
+kinds say nothing.
 
 Each number of draws has its own line: k of B draws are k' of b of them with hypergeometric
 probabilities, so that lines for b <= B are fitted to the same runs, and p of k of B draws is the
@@ -33,7 +35,7 @@ from scipy import special
 
 __all__ = ["DRAWS", "fit_map", "kinds", "mapped", "recalibrated", "scored", "thinned"]
 
-Line = tuple[float, float, float]
+Line = tuple[float, ...]
 
 DRAWS = (1, 2, 5, 10, 20)
 """The numbers of draws that have a line."""
@@ -52,12 +54,22 @@ def _logits(shares: np.ndarray, n_draws: int) -> np.ndarray:
     return found
 
 
-def mapped(shares: np.ndarray, n_draws: int, line: Line) -> np.ndarray:
-    """p of shares of draws, elementwise; line: a, b and g."""
-    always = np.asarray(shares) >= 1
-    found: np.ndarray = special.expit(
-        line[0] + line[1] * _logits(shares, n_draws) + line[2] * always
-    )
+def mapped(
+    shares: np.ndarray, n_draws: int, line: Line, facts: np.ndarray | None = None
+) -> np.ndarray:
+    """p of shares of draws, elementwise.
+
+    Args:
+        shares: of draws.
+        n_draws: how many draws.
+        line: a, b, g and then h.
+        facts: x, (m, *shares.shape), or of a shape that broadcasts to it; None where h is empty.
+    """
+    a, b, g, *h = line
+    value = a + b * _logits(shares, n_draws) + g * (np.asarray(shares) >= 1)
+    if facts is not None:
+        value = value + np.tensordot(h, facts, 1)
+    found: np.ndarray = special.expit(value)
     return found
 
 
@@ -74,17 +86,25 @@ def thinned(n_draws: int, n_kept: int) -> np.ndarray:
     return found
 
 
-def scored(shares: np.ndarray, n_draws: int, lines: Mapping[str, Sequence[float]]) -> np.ndarray:
-    """p of shares of draws, elementwise; lines: by numbers of draws, of which one is 1."""
+def scored(
+    shares: np.ndarray,
+    n_draws: int,
+    lines: Mapping[str, Sequence[float]],
+    facts: np.ndarray | None = None,
+) -> np.ndarray:
+    """p of shares of draws, elementwise; lines: by numbers of draws, of which one is 1; facts: x,
+    (m, *shares.shape).
+    """
     kept = max(draws for draws in map(int, lines) if draws <= n_draws)
-    a, b, g = lines[str(kept)]
-    values = thinned(n_draws, kept) @ mapped(np.arange(kept + 1) / kept, kept, (a, b, g))
-    found: np.ndarray = values[np.rint(np.asarray(shares) * n_draws).astype(int)]
+    chances = thinned(n_draws, kept)[np.rint(np.asarray(shares) * n_draws).astype(int)]
+    wide = None if facts is None else facts[..., None]
+    values = mapped(np.arange(kept + 1) / kept, kept, tuple(lines[str(kept)]), wide)
+    found: np.ndarray = (chances * values).sum(-1)
     return found
 
 
 def recalibrated(
-    adjacency: np.ndarray, found: np.ndarray, *, n_draws: int, kind: str
+    adjacency: np.ndarray, found: np.ndarray, *, n_draws: int, kind: str, facts: np.ndarray
 ) -> np.ndarray:
     """p of all pairs, float64 (d, d); pairs that no draw joined stay at 0.
 
@@ -93,30 +113,41 @@ def recalibrated(
         found: bool (d, d), which pairs the graph joins.
         n_draws: how many draws.
         kind: of :func:`kinds`.
+        facts: x of the release, (m, d, d); m is 0 where its kind has none.
     """
-    both = [scored(adjacency, n_draws, _MAPS[kind][name]) for name in ("found", "others")]
+    both = [scored(adjacency, n_draws, _MAPS[kind][name], facts) for name in ("found", "others")]
     return np.where(adjacency > 0, np.where(found, *both), 0.0)
 
 
-def fit_map(shares: np.ndarray, returned: np.ndarray, runs: np.ndarray, n_draws: int) -> Line:
-    """a, b and g by penalised maximum likelihood: a weak pull to a = 0, b = 1 and g = 0.
+def fit_map(
+    shares: np.ndarray,
+    returned: np.ndarray,
+    runs: np.ndarray,
+    n_draws: int,
+    facts: np.ndarray | None = None,
+) -> Line:
+    """a, b, g and h by penalised maximum likelihood: a weak pull to b = 1 and else to 0.
 
     Args:
         shares: of draws, (m,).
         returned: in how many other runs the pair was joined, (m,).
         runs: how many other runs there were, (m,); both times a pair's weight.
         n_draws: how many draws.
+        facts: x, (number of facts, m); None for none.
     """
     from scipy import optimize  # slow to load, and for fitting only
 
-    logits, always = _logits(shares, n_draws), np.asarray(shares) >= 1
+    rest = np.zeros((0, len(shares))) if facts is None else facts
+    terms = np.vstack([np.ones(len(shares)), _logits(shares, n_draws), shares >= 1, rest])
+    identity = np.eye(len(terms))[1]
 
     def loss(line: np.ndarray) -> float:
-        value = line[0] + line[1] * logits + line[2] * always
+        value = line @ terms
         fit = returned * special.log_expit(value) + (runs - returned) * special.log_expit(-value)
         # a weak pull to the identity, worth about one run
-        return float(-fit.sum() + 0.5 * (line[0] ** 2 + (line[1] - 1) ** 2 + line[2] ** 2))
+        return float(-fit.sum() + 0.5 * ((line - identity) ** 2).sum())
 
-    limits = [(None, None), (0.0, None), (0.0, None)]
-    a, b, g = optimize.minimize(loss, np.array([0.0, 1.0, 0.0]), bounds=limits).x.tolist()
-    return a, b, g
+    free = (None, None)
+    limits = [free, (0.0, None), (0.0, None), *[free] * len(rest)]
+    found = optimize.minimize(loss, identity, bounds=limits)
+    return tuple(found.x.tolist())

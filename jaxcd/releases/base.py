@@ -442,6 +442,12 @@ class Release(StatisticsSource):
         """
         raise OptionError(f"release: a {type(self).__name__} cannot be drawn again")
 
+    def facts_of_pairs(self) -> np.ndarray:
+        """What it says publicly of each pair of columns that tells how often a found edge returns,
+        beside its share of draws, float64 (m, d, d); m is 0 where it says nothing.
+        """
+        return np.zeros((0, len(self.names), len(self.names)))
+
     def _precision(self) -> np.ndarray:
         """What the options and the budget alone decide about the noise: equal for two purchases of
         the same options.
