@@ -5,15 +5,15 @@ Draws come from the found graph fitted to the release, as if it were the truth. 
 fitting the release, so its edges return more often in such draws than in new data (the winner's
 curse), and pairs that it left out less often.  With k of B draws and c = (k + 1/2) / (B + 1),
 
-    logit p = a + b logit c + g [k = B] + h^T x,   b, g >= 0,
+    logit p = a + h^T x + b logit c + max(g + f^T x, 0) [k = B],   b >= 0,
 
-a, b, g and h for found edges and for other pairs of each kind of release, fitted by maximum
+a, b, g, h and f for found edges and for other pairs of each kind of release, fitted by maximum
 likelihood to how often pairs returned in new runs on random truths (``python -m
 benchmarks.reliability``, set ``fitted``; ``reliability.json`` holds the numbers and where they come
 from).  Edges that return in every draw are of two sorts, clear ones and lucky ones; g is for the
 clear ones, of which there are many.  x is what a release says publicly of each pair
-(:meth:`jaxcd.releases.Release.facts_of_pairs`), which decides how many rivals an edge had; most
-kinds say nothing.
+(:meth:`jaxcd.releases.Release.facts_of_pairs`), such as how many rows its numbers are worth: with
+few of them most edges that return in every draw are lucky.  Most kinds say nothing.
 
 Each number of draws has its own line: k of B draws are k' of b of them with hypergeometric
 probabilities, so that lines for b <= B are fitted to the same runs, and p of k of B draws is the
@@ -62,14 +62,16 @@ def mapped(
     Args:
         shares: of draws.
         n_draws: how many draws.
-        line: a, b, g and then h.
+        line: a, b, g and then h and f.
         facts: x, (m, *shares.shape), or of a shape that broadcasts to it; None where h is empty.
     """
-    a, b, g, *h = line
-    value = a + b * _logits(shares, n_draws) + g * (np.asarray(shares) >= 1)
-    if facts is not None:
-        value = value + np.tensordot(h, facts, 1)
-    found: np.ndarray = special.expit(value)
+    a, b, g, *slopes = line
+    h, f = np.split(np.array(slopes), 2)
+    x = np.zeros((0, 1)) if facts is None else facts
+    clear = np.maximum(g + np.tensordot(f, x, 1), 0) * (np.asarray(shares) >= 1)
+    found: np.ndarray = special.expit(
+        a + np.tensordot(h, x, 1) + b * _logits(shares, n_draws) + clear
+    )
     return found
 
 
@@ -126,7 +128,7 @@ def fit_map(
     n_draws: int,
     facts: np.ndarray | None = None,
 ) -> Line:
-    """a, b, g and h by penalised maximum likelihood: a weak pull to b = 1 and else to 0.
+    """a, b, g, h and f by penalised maximum likelihood: a weak pull to b = 1 and else to 0.
 
     Args:
         shares: of draws, (m,).
@@ -137,17 +139,15 @@ def fit_map(
     """
     from scipy import optimize  # slow to load, and for fitting only
 
-    rest = np.zeros((0, len(shares))) if facts is None else facts
-    terms = np.vstack([np.ones(len(shares)), _logits(shares, n_draws), shares >= 1, rest])
-    identity = np.eye(len(terms))[1]
+    identity = np.eye(3 + 2 * (0 if facts is None else len(facts)))[1]
 
     def loss(line: np.ndarray) -> float:
-        value = line @ terms
-        fit = returned * special.log_expit(value) + (runs - returned) * special.log_expit(-value)
+        p = np.clip(mapped(shares, n_draws, tuple(line), facts), 1e-12, 1 - 1e-12)
+        fit = returned * np.log(p) + (runs - returned) * np.log1p(-p)
         # a weak pull to the identity, worth about one run
         return float(-fit.sum() + 0.5 * ((line - identity) ** 2).sum())
 
-    free = (None, None)
-    limits = [free, (0.0, None), (0.0, None), *[free] * len(rest)]
-    found = optimize.minimize(loss, identity, bounds=limits)
-    return tuple(found.x.tolist())
+    start = identity.copy()
+    start[2] = 1.0  # where max(g + f^T x, 0) has a slope
+    limits = [(0.0 if place == 1 else None, None) for place in range(len(start))]
+    return tuple(optimize.minimize(loss, start, bounds=limits).x.tolist())
