@@ -4,21 +4,22 @@
 
 The maps are fitted to the truths of the set ``fitted`` of ``benchmarks/results/reliability.json``
 alone.  The curves are of found edges by their score: the mean score, how often they returned in
-other runs, the standard error of the difference, and their number, before and after; those of the
-set ``held-out`` judge.
+other runs, the standard error of the difference, and their number, in four bins and over [.5, .95)
+whole, before and after; those of the set ``held-out`` judge.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks import experiment as ex
+from benchmarks.reliability import KEY
 from jaxcd.discovery import recalibration
 
 MAPS = Path(recalibration.__file__).with_name("reliability.json")
@@ -124,7 +125,7 @@ def scored(row: ex.Row, maps: Maps) -> np.ndarray:
 
 def reported(rows: Sequence[ex.Row], maps: Maps) -> list[dict[str, Any]]:
     """The curves of found edges of each kind and set, and of all kinds, before and after, and the
-    summaries over [.5, 1] whole.
+    summaries over [.5, 1] (``whole``) and over [.5, .95) (``uncertain``).
     """
     groups = {
         (kind, part): [row for row in rows if row.like(kind=kind, part=part)]
@@ -139,11 +140,18 @@ def reported(rows: Sequence[ex.Row], maps: Maps) -> list[dict[str, Any]]:
         truths = np.repeat(np.arange(len(mine)), [len(row.pairs) for row in mine])
         for stage, scores in (("draws", pairs[:, 0]), ("recalibrated", after)):
             high = (pairs[:, 1] == 1) & (scores >= EDGES[0])
-            if high.any():
-                chosen = scores[high], pairs[high], truths[high]
-                entry = {"kind": kind, "part": part, "stage": stage, "n_truths": len(mine)}
-                found.append({**entry, "whole": summary(*chosen), "curve": curve(*chosen)})
+            entry: dict[str, Any] = {"kind": kind, "part": part, "stage": stage}
+            for name, some in (("whole", high), ("uncertain", high & (scores < EDGES[-2]))):
+                if some.any():
+                    entry[name] = summary(scores[some], pairs[some], truths[some])
+            bins = curve(scores[high], pairs[high], truths[high])
+            found.append({**entry, "n_truths": len(mine), "curve": bins})
     return found
+
+
+def said(part: Mapping[str, float]) -> str:
+    """A summary on the screen."""
+    return f"{part['score']:.2f}->{part['returned']:.2f} ±{part['error']:.3f} ({part['n_edges']})"
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -156,14 +164,13 @@ def main(words: Sequence[str] | None = None) -> None:
     maps = fitted(rows)
     curves = reported(rows, maps)
     for entry in curves:
-        bins = "  ".join(
-            f"{part['score']:.2f}->{part['returned']:.2f} ±{part['error']:.3f} ({part['n_edges']})"
-            for part in entry["curve"]
+        parts = [*entry["curve"], *([entry["uncertain"]] if "uncertain" in entry else [])]
+        print(
+            f"{entry['kind']:10} {entry['part']:9} {entry['stage']:13}", *map(said, parts), sep="  "
         )
-        print(f"{entry['kind']:10} {entry['part']:9} {entry['stage']:13} {bins}")
     if chosen.write:
         about = (
-            "a, b and g of jaxcd.discovery.recalibration by numbers of draws, fitted by "
+            "a, b, g, h and f of jaxcd.discovery.recalibration by numbers of draws, fitted by "
             "benchmarks.reliability_fit to the truths of the set 'fitted' of "
             "benchmarks/results/reliability.json"
         )
@@ -171,8 +178,7 @@ def main(words: Sequence[str] | None = None) -> None:
         draws = sorted({int(row.n_draws) for row in rows})
         content = {"about": about, "n_truths": n_truths, "n_draws": draws, "maps": maps}
         MAPS.write_text(json.dumps(content, indent=1) + "\n")
-        results = json.loads(chosen.results.read_text())
-        chosen.results.write_text(json.dumps({**results, "curves": curves}) + "\n")
+        ex.Record(chosen.results, key=KEY, settings={}, resume=True).write(curves=curves)
 
 
 if __name__ == "__main__":
