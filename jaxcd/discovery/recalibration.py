@@ -5,15 +5,15 @@ Draws come from the found graph fitted to the release, as if it were the truth. 
 fitting the release, so its edges return more often in such draws than in new data (the winner's
 curse), and pairs that it left out less often.  With k of B draws and c = (k + 1/2) / (B + 1),
 
-    logit p = a + h^T x + b logit c + max(g + f^T x, 0) [k = B],   b >= 0,
+    logit p = a + h^T x + max(b + f^T x, 0) logit c + g [k = B],   g >= 0,
 
 a, b, g, h and f for found edges and for other pairs of each kind of release, fitted by maximum
 likelihood to how often pairs returned in new runs on random truths (``python -m
 benchmarks.reliability``, set ``fitted``; ``reliability.json`` holds the numbers and where they come
 from).  Edges that return in every draw are of two sorts, clear ones and lucky ones; g is for the
 clear ones, of which there are many.  x is what a release says publicly of each pair
-(:meth:`jaxcd.releases.Release.facts_of_pairs`), such as how many rows its numbers are worth: with
-few of them most edges that return in every draw are lucky.  Most kinds say nothing.
+(:meth:`jaxcd.releases.Release.facts_of_pairs`), above all how many rows its numbers are worth: the
+fewer, the less the draws of a graph that was found in them tell.
 
 Each number of draws has its own line: k of B draws are k' of b of them with hypergeometric
 probabilities, so that lines for b <= B are fitted to the same runs, and p of k of B draws is the
@@ -68,9 +68,9 @@ def mapped(
     a, b, g, *slopes = line
     h, f = np.split(np.array(slopes), 2)
     x = np.zeros((0, 1)) if facts is None else facts
-    clear = np.maximum(g + np.tensordot(f, x, 1), 0) * (np.asarray(shares) >= 1)
+    slope = np.maximum(b + np.tensordot(f, x, 1), 0)
     found: np.ndarray = special.expit(
-        a + np.tensordot(h, x, 1) + b * _logits(shares, n_draws) + clear
+        a + np.tensordot(h, x, 1) + slope * _logits(shares, n_draws) + g * (np.asarray(shares) >= 1)
     )
     return found
 
@@ -147,7 +147,5 @@ def fit_map(
         # a weak pull to the identity, worth about one run
         return float(-fit.sum() + 0.5 * ((line - identity) ** 2).sum())
 
-    start = identity.copy()
-    start[2] = 1.0  # where max(g + f^T x, 0) has a slope
-    limits = [(0.0 if place == 1 else None, None) for place in range(len(start))]
-    return tuple(optimize.minimize(loss, start, bounds=limits).x.tolist())
+    limits = [(0.0 if place == 2 else None, None) for place in range(len(identity))]
+    return tuple(optimize.minimize(loss, identity, bounds=limits).x.tolist())

@@ -42,14 +42,13 @@ def test_the_fit_recovers_a_planted_map(line: recalibration.Line) -> None:
 
 def test_the_fit_recovers_what_facts_are_worth() -> None:
     """Also of fewer draws; and without them the scores of a part of the pairs are wrong."""
-    rng, line = np.random.default_rng(6), (-0.5, 0.8, 0.5, 0.6, -0.4, 0.9, 0.0)
+    rng, line = np.random.default_rng(6), (-0.5, 0.8, 0.5, 0.6, -0.4, 0.2, 0.1)
     facts = np.array([rng.normal(size=4000), rng.integers(3, size=4000)])
     shares = rng.binomial(DRAWS, np.minimum(rng.uniform(0.3, 1.2, 4000), 1)) / DRAWS
     returned = rng.binomial(RUNS, recalibration.mapped(shares, DRAWS, line, facts))
     runs = np.full(4000, RUNS)
     found = recalibration.fit_map(shares, returned, runs, DRAWS, facts)
-    np.testing.assert_allclose(found[3:5], line[3:5], atol=0.08)
-    np.testing.assert_allclose(found[5:], line[5:], atol=0.15)
+    np.testing.assert_allclose(found[3:], line[3:], atol=0.08)
     pairs = np.column_stack([shares, np.ones(4000), returned, runs, facts.T])
     few = reliability_fit.line_of(reliability_fit.thinned(pairs, DRAWS, 5), 5)
     kept = (
@@ -167,7 +166,7 @@ def test_the_curve_is_that_of_the_pairs() -> None:
 
 @pytest.mark.parametrize("kind", recalibration.kinds())
 def test_maps_rise_with_the_share_and_leave_zero_alone(kind: str) -> None:
-    for draws, fact in itertools.product((1, 4, DRAWS, 50), (0.0, 2.0)):
+    for draws, fact in itertools.product((1, 4, DRAWS, 50), (-3.4, 0.0, 2.8)):
         shares = np.arange(draws + 1) / draws
         facts = np.full((3 if kind == "features" else 1, len(shares)), fact)
         for found in (True, False):
