@@ -589,10 +589,12 @@ class Release(StatisticsSource):
 
 
 def facts_of_rows(rows: float, n_columns: int, *more: Any) -> np.ndarray:
-    """log(N / 300) of the N rows that released numbers are worth, from 10 to 5,000, and further
-    facts, for all pairs: float64 (1 + further ones, n_columns, n_columns).
+    """log(N / 300) of the N rows that released numbers are worth, from 10 to 5,000, where it is
+    negative and where it is positive, and further facts, for all pairs: float64
+    (2 + further ones, n_columns, n_columns).
     """
-    facts = (math.log(min(max(rows, 10.0), 5_000.0) / 300), *more)
+    worth = math.log(min(max(rows, 10.0), 5_000.0) / 300)
+    facts = (min(worth, 0.0), max(worth, 0.0), *more)
     return np.array([np.broadcast_to(fact, (n_columns, n_columns)) for fact in facts])
 
 

@@ -88,12 +88,13 @@ def test_what_a_release_of_features_says_of_its_pairs() -> None:
             data, jaxcd.Features(), budget=budget, noise=simulated(2)
         ).facts_of_pairs()
 
-    rows, pooled, discrete = facts(2_000, 4.0)
+    few, many, pooled, discrete = facts(2_000, 4.0)
     np.testing.assert_allclose(pooled, np.log(2))
     assert discrete[np.triu_indices(3, 1)].tolist() == [1, 1, 2]
-    assert (rows == rows[0, 0]).all() and facts(4_000, 4.0)[0, 0, 0] > rows[0, 0]
-    np.testing.assert_allclose(facts(2_000, 0.001)[0], np.log(10 / 300))
-    np.testing.assert_allclose(facts(100_000, 8.0)[0], np.log(5_000 / 300))
+    assert (few == 0).all() and (many == many[0, 0]).all()
+    assert facts(4_000, 4.0)[1, 0, 0] > many[0, 0] > 0
+    np.testing.assert_allclose(facts(2_000, 0.001)[:2, 0, 0], (np.log(10 / 300), 0))
+    np.testing.assert_allclose(facts(100_000, 8.0)[:2, 0, 0], (0, np.log(5_000 / 300)))
 
 
 @pytest.mark.parametrize("kind", [jaxcd.Histogram(), jaxcd.Marginals(), jaxcd.LogLinear()])
@@ -104,8 +105,10 @@ def test_rows_are_worth_less_the_more_noise_there_is(kind: jaxcd.ReleaseKind) ->
     def fact(n: int, epsilon: float) -> float:
         data, budget = network.sample(n, key=jax.random.key(0)), jaxcd.Budget(epsilon)
         found = jaxcd.release(data, kind, budget=budget, noise=simulated(1)).facts_of_pairs()
-        assert found.shape == (1, 5, 5) and (found == found[0, 0, 1]).all()
-        return float(found[0, 0, 1])
+        assert found.shape == (2, 5, 5) and (found == found[:, :1, :1]).all()
+        few, many = found[:, 0, 0]
+        assert min(few, 0) == few and max(many, 0) == many and few * many == 0
+        return float(few + many)
 
     assert fact(8_000, 0.5) - fact(2_000, 0.5) == pytest.approx(np.log(4))
     assert fact(4_000, 0.6) - fact(4_000, 0.2) == pytest.approx(np.log(3), abs=0.02)
@@ -168,7 +171,7 @@ def test_the_curve_is_that_of_the_pairs() -> None:
 def test_maps_rise_with_the_share_and_leave_zero_alone(kind: str) -> None:
     for draws, fact in itertools.product((1, 4, DRAWS, 50), (-3.4, 0.0, 2.8)):
         shares = np.arange(draws + 1) / draws
-        facts = np.full((3 if kind == "features" else 1, len(shares)), fact)
+        facts = np.full((4 if kind == "features" else 2, len(shares)), fact)
         for found in (True, False):
             scores = recalibration.recalibrated(
                 shares, np.full(shares.shape, found), n_draws=draws, kind=kind, facts=facts
@@ -188,15 +191,21 @@ def test_the_numbers_are_those_of_the_committed_results() -> None:
 
 
 def test_found_edges_return_as_often_as_their_score_says() -> None:
-    """On the truths that fitted nothing; of all kinds together, and of each over [.5, 1] whole."""
+    """On the truths that fitted nothing: of each kind over [.5, 1] whole, in the highest bin and
+    over [.5, .95), where it takes enough edges to tell; of all kinds together in each bin.
+    """
     rows = [row for row in ex.read_rows(ex.RESULTS / "reliability.json") if row.part == "held-out"]
     maps = json.loads(reliability_fit.MAPS.read_text())["maps"]
+    judged = set()
     for entry in reliability_fit.reported(rows, maps):
         if entry["stage"] == "recalibrated":
-            whole = entry["whole"]
-            assert abs(whole["score"] - whole["returned"]) < 0.05, entry["kind"]
-            top = entry["curve"][-1]
-            assert abs(top["score"] - top["returned"]) < 0.05, entry["kind"]
+            parts = [entry["whole"], entry["uncertain"], entry["curve"][-1]]
+            parts += entry["curve"] if entry["kind"] == "all" else []
+            for part in parts:
+                assert abs(part["score"] - part["returned"]) < 0.05, (entry["kind"], part)
+            assert entry["uncertain"]["error"] < 0.05, entry["kind"]
+            judged.add(entry["kind"])
+    assert judged == {*reliability.KINDS, "all"}
 
 
 def test_edge_confidence_says_what_its_numbers_are() -> None:

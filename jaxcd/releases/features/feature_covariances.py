@@ -429,8 +429,8 @@ class ReleasedFeatures(Release):
         """Of the effective number of rows; log(1 + L) of the L levels that are too rare to take
         part, at most 15; and how many of the two columns are discrete.
 
-        On random truths edges of the same share of draws returned more often the larger each of
-        these is.  Noise makes fewer edges of many rows, and none of levels that take no part.
+        On random truths edges of the same share of draws returned more often the more levels take
+        no part, from which noise makes no edges, and the more columns are discrete.
         """
         score = self.default_score()
         pooled = min(sum(self.sizes) - int(score.settings["n_features"]), 15)
