@@ -170,7 +170,7 @@ def main(words: Sequence[str] | None = None) -> None:
         )
     if chosen.write:
         about = (
-            "a, b, g, h and f of jaxcd.discovery.recalibration by numbers of draws, fitted by "
+            "the lines of jaxcd.discovery.recalibration by numbers of draws, fitted by "
             "benchmarks.reliability_fit to the truths of the set 'fitted' of "
             "benchmarks/results/reliability.json"
         )

@@ -5,15 +5,15 @@ Draws come from the found graph fitted to the release, as if it were the truth. 
 fitting the release, so its edges return more often in such draws than in new data (the winner's
 curse), and pairs that it left out less often.  With k of B draws and c = (k + 1/2) / (B + 1),
 
-    logit p = a + h^T x + max(b + f^T x, 0) logit c + g [k = B],   g >= 0,
+    logit p = a + b logit c + g [k = B],   b, g >= 0,
 
-a, b, g, h and f for found edges and for other pairs of each kind of release, fitted by maximum
-likelihood to how often pairs returned in new runs on random truths (``python -m
-benchmarks.reliability``, set ``fitted``; ``reliability.json`` holds the numbers and where they come
-from).  Edges that return in every draw are of two sorts, clear ones and lucky ones; g is for the
-clear ones, of which there are many.  x is what a release says publicly of each pair
-(:meth:`jaxcd.releases.Release.facts_of_pairs`), above all how many rows its numbers are worth: the
-fewer, the less the draws of a graph that was found in them tell.
+each of a, b and g a constant and a linear function of x, what a release says publicly of the pair
+(:meth:`jaxcd.releases.Release.facts_of_pairs`): above all how many rows its numbers are worth, for
+the fewer, the less tell draws of a graph that was found in them.  The coefficients, for found edges
+and for other pairs of each kind of release, are fitted by maximum likelihood to how often pairs
+returned in new runs on random truths (``python -m benchmarks.reliability``, set ``fitted``;
+``reliability.json`` holds the numbers and where they come from).  Edges that return in every draw
+are of two sorts, clear ones and lucky ones; g is for the clear ones.
 
 Each number of draws has its own line: k of B draws are k' of b of them with hypergeometric
 probabilities, so that lines for b <= B are fitted to the same runs, and p of k of B draws is the
@@ -25,6 +25,7 @@ Source:
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
@@ -62,19 +63,19 @@ def mapped(
     Args:
         shares: of draws.
         n_draws: how many draws.
-        line: a, b, g and then h and f.
-        facts: x, (m, *shares.shape), or of a shape that broadcasts to it; None where h is empty.
+        line: of each of a, b and g the constant and the coefficients of x.
+        facts: x, (m, *shares.shape), or of a shape that broadcasts to it; None where m is 0.
     """
-    a, b, g, *slopes = line
-    h, f = np.split(np.array(slopes), 2)
     x = np.zeros((0, 1)) if facts is None else facts
-    slope = np.maximum(b + np.tensordot(f, x, 1), 0)
+    a, b, g = (one + np.tensordot(more, x, 1) for one, *more in np.reshape(line, (3, -1)))
+    always = np.asarray(shares) >= 1
     found: np.ndarray = special.expit(
-        a + np.tensordot(h, x, 1) + slope * _logits(shares, n_draws) + g * (np.asarray(shares) >= 1)
+        a + np.maximum(b, 0) * _logits(shares, n_draws) + np.maximum(g, 0) * always
     )
     return found
 
 
+@functools.cache
 def thinned(n_draws: int, n_kept: int) -> np.ndarray:
     """The probabilities that k of ``n_draws`` draws are k' of ``n_kept`` of them, float64
     (n_draws + 1, n_kept + 1).
@@ -128,7 +129,8 @@ def fit_map(
     n_draws: int,
     facts: np.ndarray | None = None,
 ) -> Line:
-    """a, b, g, h and f by penalised maximum likelihood: a weak pull to b = 1 and else to 0.
+    """A line by penalised maximum likelihood: a weak pull of the constant of b to 1 and of all else
+    to 0.
 
     Args:
         shares: of draws, (m,).
@@ -139,13 +141,22 @@ def fit_map(
     """
     from scipy import optimize  # slow to load, and for fitting only
 
-    identity = np.eye(3 + 2 * (0 if facts is None else len(facts)))[1]
+    ones = np.ones((1, len(shares)))
+    x = ones if facts is None else np.vstack([ones, facts])
+    logits, always = _logits(shares, n_draws), np.asarray(shares) >= 1
+    identity = np.zeros((3, len(x)))
+    identity[1, 0] = 1.0
 
-    def loss(line: np.ndarray) -> float:
-        p = np.clip(mapped(shares, n_draws, tuple(line), facts), 1e-12, 1 - 1e-12)
-        fit = returned * np.log(p) + (runs - returned) * np.log1p(-p)
+    def loss(line: np.ndarray) -> tuple[float, np.ndarray]:
+        a, b, g = line.reshape(3, -1) @ x
+        slopes = np.stack([ones[0], (b > 0) * logits, (g > 0) * always])
+        value = (np.stack([a, b, g]) * slopes).sum(0)
+        fit = returned * special.log_expit(value) + (runs - returned) * special.log_expit(-value)
+        gradient = (slopes * (returned - runs * special.expit(value))) @ x.T
         # a weak pull to the identity, worth about one run
-        return float(-fit.sum() + 0.5 * ((line - identity) ** 2).sum())
+        pull = line - identity.ravel()
+        return float(0.5 * (pull**2).sum() - fit.sum()), pull - gradient.ravel()
 
-    limits = [(0.0 if place == 2 else None, None) for place in range(len(identity))]
-    return tuple(optimize.minimize(loss, identity, bounds=limits).x.tolist())
+    start = identity.copy()
+    start[2, 0] = 1.0  # where max(g, 0) has a slope
+    return tuple(optimize.minimize(loss, start.ravel(), jac=True, method="L-BFGS-B").x.tolist())
