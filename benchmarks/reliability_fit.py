@@ -133,10 +133,10 @@ def reported(rows: Sequence[ex.Row], maps: Maps) -> list[dict[str, Any]]:
     }
     for part in dict.fromkeys(row.part for row in rows):
         groups["all", part] = [row for row in rows if row.part == part]
+    each = {id(row): (pairs_of([row])[:, :4], scored(row, maps)) for row in rows}
     found = []
     for (kind, part), mine in groups.items():
-        pairs = np.concatenate([pairs_of([row])[:, :4] for row in mine])
-        after = np.concatenate([scored(row, maps) for row in mine])
+        pairs, after = map(np.concatenate, zip(*(each[id(row)] for row in mine), strict=True))
         truths = np.repeat(np.arange(len(mine)), [len(row.pairs) for row in mine])
         for stage, scores in (("draws", pairs[:, 0]), ("recalibrated", after)):
             high = (pairs[:, 1] == 1) & (scores >= EDGES[0])
