@@ -8,8 +8,8 @@ curse), and pairs that it left out less often.  With k of B draws and c = (k + 1
     logit p = a + b logit c + g [k = B],   b, g >= 0,
 
 each of a, b and g a constant and a linear function of x, what a release says publicly of the pair
-(:meth:`jaxcd.releases.Release.facts_of_pairs`): above all how many rows its numbers are worth, for
-the fewer, the less tell draws of a graph that was found in them.  The coefficients, for found edges
+(:meth:`jaxcd.releases.Release.facts_of_pairs`): above all how many rows its numbers are worth:
+draws of a graph tell less where it was found in fewer rows.  The coefficients, for found edges
 and for other pairs of each kind of release, are fitted by maximum likelihood to how often pairs
 returned in new runs on random truths (``python -m benchmarks.reliability``, set ``fitted``;
 ``reliability.json`` holds the numbers and where they come from).  Edges that return in every draw
