@@ -9,7 +9,8 @@ random epsilon (.1 to 2), so that many edges are uncertain; the built-in network
 and epsilon 1.  The same search runs R times on new rows with new noise; the first run's release is
 given to ``edge_confidence``, without recalibration and with B draws.  Recorded for each pair of
 columns: in how many of the B draws it was joined, whether the first run found it, and in how many
-of the R - 1 other runs it was joined.
+of the R - 1 other runs it was joined; and what the release says of the pairs (``facts``: a number
+for all, or one for each).
 
 Kinds: ``histogram``, ``marginals`` and ``log-linear`` (3, 5 and 8 discrete columns of 2 or 3
 levels, tables from a Dirichlet), ``moments`` (8 columns, linear Gaussian), ``features`` (6 numeric
@@ -148,7 +149,12 @@ def measure(
     records = np.column_stack(
         [np.rint(shares.adjacency * draws)[upper], joined[0][upper], joined[1:].sum(0)[upper]]
     )
-    return {"pairs": records.astype(int).tolist(), "seconds": clock.seconds}
+    facts = [np.round(of_pairs[upper], 4) for of_pairs in releases[0].facts_of_pairs()]
+    return {
+        "pairs": records.astype(int).tolist(),
+        "facts": [x[0].item() if (x == x[0]).all() else x.tolist() for x in facts],
+        "seconds": clock.seconds,
+    }
 
 
 def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:

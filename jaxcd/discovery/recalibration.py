@@ -7,11 +7,13 @@ curse), and pairs that it left out less often.  With k of B draws and c = (k + 1
 
     logit p = a + b logit c + g [k = B],   b, g >= 0,
 
-a, b and g for found edges and for other pairs of each kind of release, fitted by maximum likelihood
-to how often pairs returned in new runs on random truths (``python -m benchmarks.reliability``, set
-``fitted``; ``reliability.json`` holds the numbers and where they come from).  Edges that return in
-every draw are of two sorts, clear ones and lucky ones; g is for the clear ones, of which there are
-many.
+each of a, b and g a constant and a linear function of x, what a release says publicly of the pair
+(:meth:`jaxcd.releases.Release.facts_of_pairs`): above all how many rows its numbers are worth:
+draws of a graph tell less where it was found in fewer rows.  The coefficients, for found edges
+and for other pairs of each kind of release, are fitted by maximum likelihood to how often pairs
+returned in new runs on random truths (``python -m benchmarks.reliability``, set ``fitted``;
+``reliability.json`` holds the numbers and where they come from).  Edges that return in every draw
+are of two sorts, clear ones and lucky ones; g is for the clear ones.
 
 Each number of draws has its own line: k of B draws are k' of b of them with hypergeometric
 probabilities, so that lines for b <= B are fitted to the same runs, and p of k of B draws is the
@@ -23,6 +25,7 @@ Source:
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
@@ -33,7 +36,7 @@ from scipy import special
 
 __all__ = ["DRAWS", "fit_map", "kinds", "mapped", "recalibrated", "scored", "thinned"]
 
-Line = tuple[float, float, float]
+Line = tuple[float, ...]
 
 DRAWS = (1, 2, 5, 10, 20)
 """The numbers of draws that have a line."""
@@ -52,15 +55,27 @@ def _logits(shares: np.ndarray, n_draws: int) -> np.ndarray:
     return found
 
 
-def mapped(shares: np.ndarray, n_draws: int, line: Line) -> np.ndarray:
-    """p of shares of draws, elementwise; line: a, b and g."""
+def mapped(
+    shares: np.ndarray, n_draws: int, line: Line, facts: np.ndarray | None = None
+) -> np.ndarray:
+    """p of shares of draws, elementwise.
+
+    Args:
+        shares: of draws.
+        n_draws: how many draws.
+        line: of each of a, b and g the constant and the coefficients of x.
+        facts: x, (m, *shares.shape), or of a shape that broadcasts to it; None where m is 0.
+    """
+    x = np.zeros((0, 1)) if facts is None else facts
+    a, b, g = (one + np.tensordot(more, x, 1) for one, *more in np.reshape(line, (3, -1)))
     always = np.asarray(shares) >= 1
     found: np.ndarray = special.expit(
-        line[0] + line[1] * _logits(shares, n_draws) + line[2] * always
+        a + np.maximum(b, 0) * _logits(shares, n_draws) + np.maximum(g, 0) * always
     )
     return found
 
 
+@functools.cache
 def thinned(n_draws: int, n_kept: int) -> np.ndarray:
     """The probabilities that k of ``n_draws`` draws are k' of ``n_kept`` of them, float64
     (n_draws + 1, n_kept + 1).
@@ -74,17 +89,25 @@ def thinned(n_draws: int, n_kept: int) -> np.ndarray:
     return found
 
 
-def scored(shares: np.ndarray, n_draws: int, lines: Mapping[str, Sequence[float]]) -> np.ndarray:
-    """p of shares of draws, elementwise; lines: by numbers of draws, of which one is 1."""
+def scored(
+    shares: np.ndarray,
+    n_draws: int,
+    lines: Mapping[str, Sequence[float]],
+    facts: np.ndarray | None = None,
+) -> np.ndarray:
+    """p of shares of draws, elementwise; lines: by numbers of draws, of which one is 1; facts: x,
+    (m, *shares.shape).
+    """
     kept = max(draws for draws in map(int, lines) if draws <= n_draws)
-    a, b, g = lines[str(kept)]
-    values = thinned(n_draws, kept) @ mapped(np.arange(kept + 1) / kept, kept, (a, b, g))
-    found: np.ndarray = values[np.rint(np.asarray(shares) * n_draws).astype(int)]
+    chances = thinned(n_draws, kept)[np.rint(np.asarray(shares) * n_draws).astype(int)]
+    wide = None if facts is None else facts[..., None]
+    values = mapped(np.arange(kept + 1) / kept, kept, tuple(lines[str(kept)]), wide)
+    found: np.ndarray = (chances * values).sum(-1)
     return found
 
 
 def recalibrated(
-    adjacency: np.ndarray, found: np.ndarray, *, n_draws: int, kind: str
+    adjacency: np.ndarray, found: np.ndarray, *, n_draws: int, kind: str, facts: np.ndarray
 ) -> np.ndarray:
     """p of all pairs, float64 (d, d); pairs that no draw joined stay at 0.
 
@@ -93,30 +116,47 @@ def recalibrated(
         found: bool (d, d), which pairs the graph joins.
         n_draws: how many draws.
         kind: of :func:`kinds`.
+        facts: x of the release, (m, d, d); m is 0 where its kind has none.
     """
-    both = [scored(adjacency, n_draws, _MAPS[kind][name]) for name in ("found", "others")]
+    both = [scored(adjacency, n_draws, _MAPS[kind][name], facts) for name in ("found", "others")]
     return np.where(adjacency > 0, np.where(found, *both), 0.0)
 
 
-def fit_map(shares: np.ndarray, returned: np.ndarray, runs: np.ndarray, n_draws: int) -> Line:
-    """a, b and g by penalised maximum likelihood: a weak pull to a = 0, b = 1 and g = 0.
+def fit_map(
+    shares: np.ndarray,
+    returned: np.ndarray,
+    runs: np.ndarray,
+    n_draws: int,
+    facts: np.ndarray | None = None,
+) -> Line:
+    """A line by penalised maximum likelihood: a weak pull of the constant of b to 1 and of all else
+    to 0.
 
     Args:
         shares: of draws, (m,).
         returned: in how many other runs the pair was joined, (m,).
         runs: how many other runs there were, (m,); both times a pair's weight.
         n_draws: how many draws.
+        facts: x, (number of facts, m); None for none.
     """
     from scipy import optimize  # slow to load, and for fitting only
 
+    ones = np.ones((1, len(shares)))
+    x = ones if facts is None else np.vstack([ones, facts])
     logits, always = _logits(shares, n_draws), np.asarray(shares) >= 1
+    identity = np.zeros((3, len(x)))
+    identity[1, 0] = 1.0
 
-    def loss(line: np.ndarray) -> float:
-        value = line[0] + line[1] * logits + line[2] * always
+    def loss(line: np.ndarray) -> tuple[float, np.ndarray]:
+        a, b, g = line.reshape(3, -1) @ x
+        slopes = np.stack([ones[0], (b > 0) * logits, (g > 0) * always])
+        value = (np.stack([a, b, g]) * slopes).sum(0)
         fit = returned * special.log_expit(value) + (runs - returned) * special.log_expit(-value)
+        gradient = (slopes * (returned - runs * special.expit(value))) @ x.T
         # a weak pull to the identity, worth about one run
-        return float(-fit.sum() + 0.5 * (line[0] ** 2 + (line[1] - 1) ** 2 + line[2] ** 2))
+        pull = line - identity.ravel()
+        return float(0.5 * (pull**2).sum() - fit.sum()), pull - gradient.ravel()
 
-    limits = [(None, None), (0.0, None), (0.0, None)]
-    a, b, g = optimize.minimize(loss, np.array([0.0, 1.0, 0.0]), bounds=limits).x.tolist()
-    return a, b, g
+    start = identity.copy()
+    start[2, 0] = 1.0  # where max(g, 0) has a slope
+    return tuple(optimize.minimize(loss, start.ravel(), jac=True, method="L-BFGS-B").x.tolist())

@@ -55,7 +55,7 @@ from jaxcd.releases.release_file import (
 from jaxcd.releases.stated_noise import check_stated_noise
 from jaxcd.scores.base import GraphScore, LocalScore
 
-__all__ = ["Release", "ReleaseKind", "check_kind", "paid"]
+__all__ = ["Release", "ReleaseKind", "check_kind", "facts_of_rows", "paid"]
 
 
 class ReleaseKind(abc.ABC):
@@ -442,6 +442,13 @@ class Release(StatisticsSource):
         """
         raise OptionError(f"release: a {type(self).__name__} cannot be drawn again")
 
+    def facts_of_pairs(self) -> np.ndarray:
+        """What it says publicly of each pair of columns that tells how often a found edge returns,
+        beside its share of draws, float64 (m, d, d), as of :func:`facts_of_rows`; m is 0 where it
+        says nothing.
+        """
+        return np.zeros((0, len(self.names), len(self.names)))
+
     def _precision(self) -> np.ndarray:
         """What the options and the budget alone decide about the noise: equal for two purchases of
         the same options.
@@ -579,6 +586,16 @@ class Release(StatisticsSource):
         if names is not None:
             release.check_names(names)
         return release
+
+
+def facts_of_rows(rows: float, n_columns: int, *more: Any) -> np.ndarray:
+    """log(N / 300) of the N rows that released numbers are worth, from 10 to 5,000, where it is
+    negative and where it is positive, and further facts, for all pairs: float64
+    (2 + further ones, n_columns, n_columns).
+    """
+    worth = math.log(min(max(rows, 10.0), 5_000.0) / 300)
+    facts = (min(worth, 0.0), max(worth, 0.0), *more)
+    return np.array([np.broadcast_to(fact, (n_columns, n_columns)) for fact in facts])
 
 
 def _check_arguments(data: Any, budget: Any, noise: Any) -> None:

@@ -71,7 +71,16 @@ from jaxcd.privacy import Accountant, Budget, Ledger, PrivacyCost, gaussian, spl
 from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.privacy.rank_maps import leaf_counts, release_counted_maps
 from jaxcd.queries import Door
-from jaxcd.releases.base import Parts, Release, ReleaseKind, Scores, Tests, finite_array, paid
+from jaxcd.releases.base import (
+    Parts,
+    Release,
+    ReleaseKind,
+    Scores,
+    Tests,
+    facts_of_rows,
+    finite_array,
+    paid,
+)
 from jaxcd.releases.features.canonical_correlation import LEAST_EIGENVALUE, feature_tests
 from jaxcd.releases.features.feature_models import fit_features
 from jaxcd.releases.features.feature_score import FeatureScore
@@ -415,6 +424,23 @@ class ReleasedFeatures(Release):
         """
         model = fit_features(self.counted, adjacency)
         return lambda key: model.again(key=key)
+
+    def facts_of_pairs(self) -> np.ndarray:
+        """Of the effective number of rows; log(1 + L) of the L levels that are too rare to take
+        part, at most 15; and how many of the two columns are discrete.
+
+        On random truths edges of the same share of draws returned more often the more levels take
+        no part, from which noise makes no edges, and the more columns are discrete.
+        """
+        score = self.default_score()
+        pooled = min(sum(self.sizes) - int(score.settings["n_features"]), 15)
+        discrete = np.array([float(c.is_discrete) for c in self.domain.columns.values()])
+        return facts_of_rows(
+            score.effective_samples,
+            len(self.names),
+            math.log1p(pooled),
+            np.add.outer(discrete, discrete),
+        )
 
     def __repr__(self) -> str:
         return (

@@ -39,7 +39,16 @@ from jaxcd.ops import tilted_moments as tilted
 from jaxcd.privacy import Accountant, Budget, Ledger, PrivacyCost, gaussian, split
 from jaxcd.privacy.claims import PUBLIC, GuaranteeClaim
 from jaxcd.queries import Door
-from jaxcd.releases.base import Parts, Release, ReleaseKind, Scores, Tests, finite_array, paid
+from jaxcd.releases.base import (
+    Parts,
+    Release,
+    ReleaseKind,
+    Scores,
+    Tests,
+    facts_of_rows,
+    finite_array,
+    paid,
+)
 from jaxcd.releases.moments.bought_units import bought_units
 from jaxcd.releases.moments.fisher_z import moment_tests
 from jaxcd.releases.moments.gaussian_score import GaussianScore
@@ -324,6 +333,10 @@ class ReleasedSecondMoments(Release):
     def default_score(self) -> GaussianScore:
         """BIC of normal columns of the effective number of rows, at twice the penalty."""
         return GaussianScore(self)
+
+    def facts_of_pairs(self) -> np.ndarray:
+        """Of the effective number of rows."""
+        return facts_of_rows(self.effective_samples, len(self.names))
 
     def linear(self) -> Regressions:
         """Regressions of its moments."""

@@ -32,7 +32,7 @@ from jaxcd.ops.interactions import interaction, subsets
 from jaxcd.privacy import Accountant, Budget, PrivacyCost, Unit
 from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.queries import Door
-from jaxcd.releases.base import Release, ReleaseKind, paid
+from jaxcd.releases.base import Release, ReleaseKind, facts_of_rows, paid
 from jaxcd.releases.plans import Plan
 from jaxcd.releases.redrawing import redrawn
 from jaxcd.releases.tables.fitted_tables import CellModel
@@ -318,6 +318,10 @@ class ReleasedHistogram(Release):
         return redrawn(
             self, model, kind or self.bought or Histogram(max_cells=max(self.values.size, 1))
         )
+
+    def facts_of_pairs(self) -> np.ndarray:
+        """Of n over the standard deviation of the noise on a cell."""
+        return facts_of_rows(self.n_samples / max(self.variance, 1e-9) ** 0.5, len(self.names))
 
     def _precision(self) -> np.ndarray:
         return np.array([self.scale])

@@ -26,7 +26,7 @@ from jaxcd.ops.interactions import (
     table_of_interactions,
 )
 from jaxcd.privacy import Budget, Ledger, PrivacyCost
-from jaxcd.releases.base import Release, ReleaseKind
+from jaxcd.releases.base import Release, ReleaseKind, facts_of_rows
 from jaxcd.releases.plans import Plan
 from jaxcd.releases.redrawing import redrawn
 from jaxcd.releases.tables import marginal_screen as screen
@@ -362,6 +362,11 @@ class ReleasedInteractions(Release):
             kept = next(s for s in sets if not s or self.is_measured(tuple(sorted((*s, v)))))
             part[list(kept), v] = True
         return part
+
+    def facts_of_pairs(self) -> np.ndarray:
+        """Of n over the standard deviation of the noise on the interactions of single columns."""
+        variance = max((v for s, v in self.variances.items() if len(s) == 1), default=0.0)
+        return facts_of_rows(self.n_samples / max(variance, 1e-9) ** 0.5, len(self.names))
 
     def _precision(self) -> np.ndarray:
         # Of Gaussian noise the singles' is the same whatever the rows are; later tables of Laplace
