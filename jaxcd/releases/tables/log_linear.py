@@ -46,21 +46,17 @@ from jaxcd.privacy import Accountant, Budget
 from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.queries import Door
 from jaxcd.releases.base import ReleaseKind, paid
-from jaxcd.releases.plans import Plan
 from jaxcd.releases.tables import log_linear_fit as fit
 from jaxcd.releases.tables import marginal_screen as screen
 from jaxcd.releases.tables.available_interactions import AvailableInteractions
+from jaxcd.releases.tables.interactions_kind import InteractionsKind, KnownPairs
 from jaxcd.releases.tables.intervened_sets import settings_of, with_settings
 from jaxcd.releases.tables.marginal_purchase import MarginalsNoise, Purchase
 from jaxcd.releases.tables.noisy_strata import NoisyStrata
 from jaxcd.releases.tables.pair_models import Expected, by_levels, expected_of_released
-from jaxcd.releases.tables.pair_selection import buy_chosen, chosen_plan
+from jaxcd.releases.tables.pair_selection import buy_chosen
 from jaxcd.releases.tables.pair_tables import PairTables
-from jaxcd.releases.tables.released_interactions import (
-    InteractionsKind,
-    KnownPairs,
-    ReleasedInteractions,
-)
+from jaxcd.releases.tables.released_interactions import ReleasedInteractions
 
 __all__ = ["LogLinear", "ReleasedLogLinear"]
 
@@ -84,11 +80,9 @@ _LEAST_ALPHA, _MOST_ALPHA = 0.005, 0.1
 # every one), and noise on all would hide such a share of the rows, the second where delta = 0:
 # epsilons add up, so that choices cost more beside tables.  So many are chosen for each column, in
 # so many rounds: a pair that explains another should be in the model before the other is drawn.
-# The prices are those of the single columns, the choices, the chosen pairs, and the tables of the
-# model.  Set by hand on Sachs, Alarm and Child with 10,000 rows.
+# With ``chosen_shares`` set by hand on Sachs, Alarm and Child with 10,000 rows.
 _FEW_PAIRS, _MANY_PAIRS, _HIDDEN, _HIDDEN_PURE = 50, 5_000, 0.01, 0.05
 _PAIRS_A_COLUMN, _ROUNDS = 1.2, 28
-_CHOSEN_SHARES = (0.2, 0.2, 0.35, 0.25)
 # Where all pairs have more cells, forests and mediators take the model's place while pairs are
 # chosen: a fit in each round would take minutes, and they find .02 less on Child.
 _MOST_FITTED = 50_000
@@ -184,6 +178,7 @@ class LogLinear(InteractionsKind):
     word: ClassVar[str] = "log-linear"
     takes_people: ClassVar[bool] = True
     takes_sites: ClassVar[bool] = True
+    chosen_shares: ClassVar[tuple[float, ...]] = (0.2, 0.2, 0.35, 0.25)
     title: ClassVar[str] = "tables of pairs, a log-linear model, and the graph of its highest score"
 
     def __post_init__(self) -> None:
@@ -195,38 +190,17 @@ class LogLinear(InteractionsKind):
         check_number("least_cell", self.least_cell, 0, ends="(]", cure="10 is usual")
         check_whole("max_clique_cells", self.max_clique_cells, 16, cure="4096 is usual")
         check_whole("max_candidates", self.max_candidates, 1, 16, cure="12 is usual")
-        if self.selected is not None:
-            check_whole("selected", self.selected, 0, cure="give None, or 0 to measure all pairs")
+        self.check_selected()
 
-    def n_selected(self, domain: Domain, n_samples: int, *, budget: Budget) -> int:
-        """How many pairs are chosen; 0 where all are measured.  From public facts.
-
-        Args:
-            domain: of the columns.
-            n_samples: n.
-            budget: of the purchase.
+    def usual_number(self, domain: Domain, n_samples: int, n_pairs: int, *, budget: Budget) -> int:
+        """6/5 for each column, where there are many pairs, not too many, and noise on all of them
+        would hide much.
         """
-        known = KnownPairs.of(self.knowledge, domain.names)
-        d = domain.n_columns
-        n_pairs = d * (d - 1) // 2 - len(known.absent) - len(known.kept)
-        wanted = self.selected
-        if wanted is None:
-            hidden = super().plan(domain, n_samples, budget=budget).smallest_share
-            least = _HIDDEN if budget.delta > 0 else _HIDDEN_PURE
-            if not _FEW_PAIRS < n_pairs <= _MANY_PAIRS or hidden < least:
-                return 0
-            wanted = math.ceil(_PAIRS_A_COLUMN * d)
-        return wanted if wanted < n_pairs else 0
-
-    def plan(self, domain: Domain, n_samples: int, *, budget: Budget) -> Plan:
-        """At most the noise on an interaction of a pair when it is first measured."""
-        n_selected = self.n_selected(domain, n_samples, budget=budget)
-        everything = super().plan(domain, n_samples, budget=budget)
-        if not n_selected:
-            return everything
-        share = _CHOSEN_SHARES[2]
-        n_pairs = n_selected + len(KnownPairs.of(self.knowledge, domain.names).kept)
-        return chosen_plan(domain, n_samples, budget=budget, n_pairs=n_pairs, share=share)
+        hidden = self.plan_of_all(domain, n_samples, budget=budget).smallest_share
+        least = _HIDDEN if budget.delta > 0 else _HIDDEN_PURE
+        if not _FEW_PAIRS < n_pairs <= _MANY_PAIRS or hidden < least:
+            return 0
+        return math.ceil(_PAIRS_A_COLUMN * domain.n_columns)
 
     def level(self, n_columns: int, n_samples: int) -> fit.Level:
         """The level at which a pair joins the model, by the number of the model's pairs."""
@@ -277,12 +251,7 @@ class LogLinear(InteractionsKind):
                 **paid(accountant),
             )
 
-        budget = accountant.ledger.budget
-        n_selected = (
-            self.n_selected(door.domain, shop.n_samples, budget=budget)
-            if door.chooses and isinstance(budget, Budget)
-            else 0
-        )
+        n_selected = self.n_chosen(door, accountant.ledger.budget)
         with accountant.keeping(released):
             if n_selected:
                 levels = shop.cardinalities
@@ -298,7 +267,7 @@ class LogLinear(InteractionsKind):
                     else lambda bought, left: expected_of_released(PairTables(shop), bought, left),
                     n_selected=n_selected,
                     n_rounds=_ROUNDS,
-                    shares=_CHOSEN_SHARES,
+                    shares=self.chosen_shares,
                     anew=fitted,
                 )
             else:

@@ -44,7 +44,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
-from jaxcd.checks import check_whole, is_whole
+from jaxcd.checks import is_whole
 from jaxcd.data import Domain
 from jaxcd.errors import OptionError
 from jaxcd.graphs import Knowledge
@@ -52,19 +52,15 @@ from jaxcd.privacy import Accountant, Budget, Ledger, range_to_gdp_rho
 from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.queries import Door
 from jaxcd.releases.base import ReleaseKind, paid
-from jaxcd.releases.plans import Plan
 from jaxcd.releases.tables import marginal_screen as screen
 from jaxcd.releases.tables.available_interactions import levels_by_known_rows
+from jaxcd.releases.tables.interactions_kind import InteractionsKind, KnownPairs
 from jaxcd.releases.tables.intervened_sets import settings_of, with_settings
 from jaxcd.releases.tables.marginal_purchase import MarginalsNoise, Purchase
 from jaxcd.releases.tables.pair_models import expected_of_released
-from jaxcd.releases.tables.pair_selection import buy_chosen, chosen_plan
+from jaxcd.releases.tables.pair_selection import buy_chosen
 from jaxcd.releases.tables.pair_tables import PairTables
-from jaxcd.releases.tables.released_interactions import (
-    InteractionsKind,
-    KnownPairs,
-    ReleasedInteractions,
-)
+from jaxcd.releases.tables.released_interactions import ReleasedInteractions
 
 __all__ = ["Marginals", "ReleasedMarginals"]
 
@@ -83,11 +79,9 @@ _MOST_ALPHA, _FALSE_PAIRS = 0.01, 10.0
 _MOST_PARENTS = 5
 # Pairs are chosen where there are more columns than these, unless round 1 were quiet (above): so
 # many for each column, and not more than leave the Gumbel noise of a choice at such a share of n,
-# for then noise does the choosing.  The prices are those of the single columns, the choices, the
-# chosen pairs, and rounds 2 and 3.  Chosen on andes with 100,000 rows and a random network of 1,000
-# columns with 20,000.
+# for then noise does the choosing.  With ``chosen_shares`` chosen on andes with 100,000 rows and a
+# random network of 1,000 columns with 20,000.
 _MANY_COLUMNS, _PAIRS_A_COLUMN, _ROUNDS, _CHOOSING_NOISE = 60, 3, 10, 0.02
-_CHOSEN_SHARES = (0.07, 0.35, 0.28, 0.05, 0.25)
 
 
 @final
@@ -189,6 +183,7 @@ class Marginals(InteractionsKind):
     word: ClassVar[str] = "marginals"
     takes_people: ClassVar[bool] = True
     takes_sites: ClassVar[bool] = True
+    chosen_shares: ClassVar[tuple[float, ...]] = (0.07, 0.35, 0.28, 0.05, 0.25)
     title: ClassVar[str] = "marginal tables, and the graph of the highest set score"
 
     def __post_init__(self) -> None:
@@ -210,42 +205,22 @@ class Marginals(InteractionsKind):
             value = getattr(self, argument)
             if not (math.isfinite(value) and value > 0):
                 raise OptionError(f"{argument} = {value!r} is not a positive number; 10 is usual")
-        if self.selected is not None:
-            check_whole("selected", self.selected, 0, cure="give None, or 0 to measure all pairs")
+        self.check_selected()
 
-    def n_selected(self, domain: Domain, n_samples: int, *, budget: Budget) -> int:
-        """How many pairs are chosen; 0 where all are measured.  From public facts.
-
-        Args:
-            domain: of the columns.
-            n_samples: n.
-            budget: of the purchase.
+    def usual_number(self, domain: Domain, n_samples: int, n_pairs: int, *, budget: Budget) -> int:
+        """Three for each column, or as many as the noise of a choice allows, where there are many
+        columns and noise on all pairs is not quiet.
         """
-        known = KnownPairs.of(self.knowledge, domain.names)
         d = domain.n_columns
-        n_pairs = math.comb(d, 2) - len(known.absent) - len(known.kept)
-        wanted = self.selected
-        if wanted is None:
-            everything = super().plan(domain, n_samples, budget=budget)
-            if d <= _MANY_COLUMNS or everything.noise < _QUIET * math.sqrt(n_samples):
-                return 0
-            ledger = Ledger(budget)
-            epsilon = 2 * screen.COUNTED_CHANGE / (_CHOOSING_NOISE * n_samples)
-            room = ledger.remaining_epsilon / epsilon
-            if budget.delta > 0:
-                room = ledger.remaining_rho / range_to_gdp_rho(epsilon)
-            wanted = max(1, min(_PAIRS_A_COLUMN * d, int(_CHOSEN_SHARES[1] * room)))
-        return wanted if wanted < n_pairs else 0
-
-    def plan(self, domain: Domain, n_samples: int, *, budget: Budget) -> Plan:
-        """At most the noise on an interaction of a pair when it is first measured."""
-        everything = super().plan(domain, n_samples, budget=budget)
-        n_selected = self.n_selected(domain, n_samples, budget=budget)
-        if not n_selected:
-            return everything
-        share = _CHOSEN_SHARES[2]
-        n_pairs = n_selected + len(KnownPairs.of(self.knowledge, domain.names).kept)
-        return chosen_plan(domain, n_samples, budget=budget, n_pairs=n_pairs, share=share)
+        everything = self.plan_of_all(domain, n_samples, budget=budget)
+        if d <= _MANY_COLUMNS or everything.noise < _QUIET * math.sqrt(n_samples):
+            return 0
+        ledger = Ledger(budget)
+        epsilon = 2 * screen.COUNTED_CHANGE / (_CHOOSING_NOISE * n_samples)
+        room = ledger.remaining_epsilon / epsilon
+        if budget.delta > 0:
+            room = ledger.remaining_rho / range_to_gdp_rho(epsilon)
+        return max(1, min(_PAIRS_A_COLUMN * d, int(self.chosen_shares[1] * room)))
 
     def buy(self, door: Door, accountant: Accountant) -> ReleasedMarginals:
         """Three rounds, each planned on what the rounds before it released."""
@@ -377,12 +352,7 @@ def _bought(options: Marginals, door: Door, accountant: Accountant) -> ReleasedM
             else screen.candidates_of(unmediated(), d, most=settled.max_candidates)
         )
 
-    budget = accountant.ledger.budget
-    n_selected = (
-        options.n_selected(door.domain, shop.n_samples, budget=budget)
-        if door.chooses and isinstance(budget, Budget)
-        else 0
-    )
+    n_selected = options.n_chosen(door, accountant.ledger.budget)
     with accountant.keeping(unfinished):
         if n_selected:
             later = buy_chosen(
@@ -393,7 +363,7 @@ def _bought(options: Marginals, door: Door, accountant: Accountant) -> ReleasedM
                 lambda bought, left: expected_of_released(PairTables(shop), bought, left),
                 n_selected=n_selected,
                 n_rounds=_ROUNDS,
-                shares=_CHOSEN_SHARES,
+                shares=options.chosen_shares,
             )
             prices = (0.0, *later)
         else:

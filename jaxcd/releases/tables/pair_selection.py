@@ -26,17 +26,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from jaxcd.data import Domain
-from jaxcd.ops.interactions import interaction_sensitivity_squared
-from jaxcd.privacy import VECTOR_GRID, Accountant, Budget, Ledger, Sensitive, select_top, split
+from jaxcd.privacy import VECTOR_GRID, Accountant, Sensitive, select_top, split
 from jaxcd.queries import Door
-from jaxcd.releases.plans import Plan
+from jaxcd.releases.tables.interactions_kind import KnownPairs
 from jaxcd.releases.tables.marginal_purchase import Purchase
 from jaxcd.releases.tables.marginal_screen import COUNTED_CHANGE
 from jaxcd.releases.tables.pair_models import Expected, by_levels
-from jaxcd.releases.tables.released_interactions import KnownPairs
 
-__all__ = ["PairChoice", "buy_chosen", "chosen_plan"]
+__all__ = ["PairChoice", "buy_chosen"]
 
 Pair = tuple[int, int]
 # The price of a choice is rounded up: so much less is asked for that a sum of them fits.
@@ -183,24 +180,3 @@ def buy_chosen(
             bought += known.kept
         shop.buy_sets(bought, price=price, label=f"{of_round}: chosen pairs")
     return tuple(later)
-
-
-def chosen_plan(
-    domain: Domain, n_samples: int, *, budget: Budget, n_pairs: int, share: float
-) -> Plan:
-    """At most the noise on an interaction of a chosen pair when it is first measured.
-
-    Args:
-        domain: of the columns.
-        n_samples: n.
-        budget: of the purchase.
-        n_pairs: the number of pairs, chosen and known to be joined.
-        share: of the price that they get.
-    """
-    levels, ledger = sorted(number or 1 for number in domain.cardinalities), Ledger(budget)
-    if budget.delta > 0:
-        largest = interaction_sensitivity_squared(tuple(levels[-2:]))
-        noise = math.sqrt(largest * n_pairs / (2 * share * ledger.remaining_rho))
-    else:
-        noise = math.sqrt(2) * COUNTED_CHANGE * n_pairs / (share * ledger.remaining_epsilon)
-    return Plan.of(noise, n_samples, number="number of a chosen pair", unit=budget.unit)

@@ -10,32 +10,29 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
 
 from jaxcd.citests import CITest, PreparedTest, Query
 from jaxcd.data import Domain
-from jaxcd.errors import DomainError, OptionError
-from jaxcd.graphs import Knowledge
+from jaxcd.errors import OptionError
 from jaxcd.ops.interactions import (
     cell_variance,
     interaction_sensitivity_squared,
     subsets,
     table_of_interactions,
 )
-from jaxcd.privacy import Budget, Ledger, PrivacyCost
+from jaxcd.privacy import PrivacyCost
 from jaxcd.releases.base import Release, ReleaseKind, facts_of_rows
-from jaxcd.releases.plans import Plan
 from jaxcd.releases.redrawing import redrawn
-from jaxcd.releases.tables import marginal_screen as screen
 from jaxcd.releases.tables.available_interactions import (
     AvailableInteractions,
     available_interactions,
 )
 from jaxcd.releases.tables.fitted_tables import fit_tables
-from jaxcd.releases.tables.marginal_purchase import MarginalsNoise, pairs_sensitivity
+from jaxcd.releases.tables.marginal_purchase import MarginalsNoise
 from jaxcd.releases.tables.noisy_strata import NoisyStrata, marginal_strata
 from jaxcd.releases.tables.noisy_table_tests import table_tests
 from jaxcd.releases.tables.set_score import set_score
@@ -43,108 +40,9 @@ from jaxcd.releases.tables.tabulated import InteractionTables
 from jaxcd.scores.base import LocalScore
 from jaxcd.scores.configurations import BIC
 
-__all__ = ["InteractionsKind", "KnownPairs", "ReleasedInteractions"]
+__all__ = ["ReleasedInteractions"]
 
 Columns = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class KnownPairs:
-    """Pairs of columns (i < j) that are known not to be joined, and those that are known to be."""
-
-    absent: frozenset[tuple[int, int]] = frozenset()
-    kept: tuple[tuple[int, int], ...] = ()
-
-    @staticmethod
-    def of(knowledge: Knowledge | None, names: Sequence[str]) -> KnownPairs:
-        """Those of the knowledge, by the places of the names."""
-        if knowledge is None:
-            return KnownPairs()
-        pairs = list(combinations(range(len(names)), 2))
-        named = [(pair, names[pair[0]], names[pair[1]]) for pair in pairs]
-        return KnownPairs(
-            frozenset(pair for pair, a, b in named if knowledge.adjacency_forbidden(a, b)),
-            tuple(pair for pair, a, b in named if knowledge.adjacency_required(a, b)),
-        )
-
-    def first(self, pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-        """The pairs that may be joined, those that are known to be first."""
-        return [*self.kept, *(p for p in pairs if p not in self.kept and p not in self.absent)]
-
-
-class InteractionsKind(ReleaseKind):
-    """A purchase that begins with the interactions of all pairs of discrete columns.
-
-    Attributes:
-        shares: the weights of the rounds.
-        knowledge: what is known before; public.
-    """
-
-    shares: tuple[float, ...]
-    knowledge: Knowledge | None
-
-    def knowing(self, knowledge: Knowledge | None) -> ReleaseKind:
-        """The same purchase, which need not measure what is known."""
-        changed: dict[str, Any] = {"knowledge": knowledge}
-        found: ReleaseKind = replace(cast(Any, self), **changed)
-        return self if knowledge is None else found
-
-    def check_knowledge(self) -> None:
-        """Makes the knowledge of a file, which is a mapping, a Knowledge; raises OptionError for
-        anything else.
-        """
-        if isinstance(self.knowledge, Mapping):
-            read = Knowledge.from_json_dict(dict(self.knowledge))
-            object.__setattr__(self, "knowledge", read)
-        if self.knowledge is not None and not isinstance(self.knowledge, Knowledge):
-            raise OptionError(
-                f"knowledge = {self.knowledge!r} is no Knowledge; use jaxcd.Knowledge(tiers=...), "
-                "or None"
-            )
-
-    def check_shares(self, usual: tuple[float, ...]) -> None:
-        """Raises OptionError where the shares are not as many positive weights as the usual
-        ones.
-        """
-        if len(self.shares) != len(usual) or not all(
-            math.isfinite(share) and share > 0 for share in self.shares
-        ):
-            number = {2: "two", 3: "three"}[len(usual)]
-            raise OptionError(
-                f"shares = {self.shares!r} are not {number} positive weights; {usual!r} is usual"
-            )
-
-    def check(self, domain: Domain, n_samples: int = 1) -> None:
-        """Raises DomainError where a column is numeric, OptionError where the knowledge names
-        others.
-        """
-        if self.knowledge is not None:
-            self.knowledge.check(domain.names)
-        numeric = [name for name in domain.names if not domain[name].is_discrete]
-        if numeric:
-            raise DomainError(
-                f"data: the columns {numeric} are numeric, and tables count levels; declare "
-                "them ordinal with levels chosen in advance, or leave them out with "
-                "data.select(names)"
-            )
-
-    def plan(self, domain: Domain, n_samples: int, *, budget: Budget) -> Plan:
-        """The noise on an interaction of the first round, when all pairs are bought."""
-        self.check(domain, n_samples)
-        ledger, share = Ledger(budget), self.shares[0] / sum(self.shares)
-        cardinalities = tuple(cardinality or 1 for cardinality in domain.cardinalities)
-        if ledger.remaining_rho > 0:
-            absent = KnownPairs.of(self.knowledge, domain.names).absent
-            noise = pairs_sensitivity(cardinalities, absent=absent) / math.sqrt(
-                2 * share * ledger.remaining_rho
-            )
-        else:
-            weights, _, sensitivity = screen.pairs_for_laplace(cardinalities)
-            least = min(
-                (weight for columns, weight in weights.items() if len(columns) == 2), default=1.0
-            )
-            noise = math.sqrt(2) * sensitivity / (share * ledger.remaining_epsilon * least)
-        return Plan.of(noise, n_samples, number="number of a pair", unit=budget.unit)
 
 
 @dataclass(frozen=True, eq=False)
