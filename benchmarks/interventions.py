@@ -15,7 +15,8 @@ the CPDAG for pooled and context, the interventional CPDAG for targets (*told by
 arcs it has more).  Pooled, the conditions are mixed, and the true graph does not describe the rows.
 
 Without privacy: ``exact_search`` by BIC and BDeu (weight 1) on the rows up to 12 columns, and
-``search`` on a release without noise.  Private: ``search`` on ``Marginals`` at (epsilon, 1e-6).
+``search`` on a release without noise.  Private: ``search`` on ``Marginals`` and ``LogLinear`` at
+(epsilon, 1e-6).
 Right, reversed and open count found edges between true neighbours: as the arc is, the other way,
 and undirected.
 """
@@ -46,6 +47,7 @@ CELLS = Path("sachs", "sachs_discrete3_interventional_5400.csv.gz")
 EDGES = Path("sachs", "sachs_edges_17_bnlearn.csv")
 #: the number of the condition and what it sets
 SACHS_TARGETS = {2: ("Mek",), 4: ("PIP2",), 7: ("Akt",), 8: ("PKA",), 9: ("PKC",)}
+RELEASES = {"Marginals": jaxcd.Marginals(), "LogLinear": jaxcd.LogLinear()}
 KEY = ("data", "reading", "method", "epsilon", "n_samples", "n_runs")
 MOST_EXACT = 12
 
@@ -136,7 +138,8 @@ def found_by(method: str, epsilon: float | None, data: Any, seed: int) -> MixedG
         return jaxcd.exact_search(data, score=score, budget=jaxcd.NO_PRIVACY).graph
     budget: Any = jaxcd.NO_PRIVACY if epsilon is None else jaxcd.Budget(epsilon, DELTA)
     noise = None if epsilon is None else jaxcd.SimulatedNoise(ex.key(NOISE_SEED, seed))
-    return jaxcd.search(jaxcd.release(data, jaxcd.Marginals(), budget=budget, noise=noise)).graph
+    bought = jaxcd.release(data, RELEASES[method], budget=budget, noise=noise)
+    return jaxcd.search(bought).graph
 
 
 def measure_sachs(
@@ -184,7 +187,7 @@ def methods(chosen: Namespace, n_columns: int) -> Sequence[tuple[str, float | No
     plain: list[tuple[str, float | None]] = [("Marginals", None)]
     if n_columns <= MOST_EXACT:
         plain = [("exact, BIC", None), ("exact, BDeu", None), *plain]
-    return [*plain, *(("Marginals", epsilon) for epsilon in chosen.epsilons)]
+    return [*plain, *((release, epsilon) for release in RELEASES for epsilon in chosen.epsilons)]
 
 
 def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
