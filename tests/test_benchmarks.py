@@ -480,7 +480,7 @@ def test_interventions(tmp_path):
         words_of("--quick --networks cancer --rows 2000 --runs 1 --data", tmp_path, "--out", out)
     )
     rows = [row for row in read(out)["results"] if row["data"] == "cancer"]
-    methods = ["exact, BIC", "exact, BDeu", "Marginals", "Marginals"]
+    methods = ["exact, BIC", "exact, BDeu", "Marginals", "Marginals", "LogLinear"]
     readings = ["pooled", "context", "targets"]
     assert [(row["reading"], row["method"]) for row in rows] == [
         (reading, method) for reading in readings for method in methods
