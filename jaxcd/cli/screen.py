@@ -154,6 +154,9 @@ def show_result(run: jaxcd.DiscoveryResult, loaded: Loaded | None = None) -> Non
             "spent",
             f"the ledger used {spent}, of epsilon={run.cost.epsilon:g}, delta={run.cost.delta:g}",
         )
+    if loaded is None:  # those of a run on rows were told before it
+        for words in run.info.get("warnings", ()):
+            _line(console, "warning", words)
     if run.exhausted:
         console.print(
             "The budget was exhausted: pairs that were not paid for kept their edges.",

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from scipy import stats
 
 import jaxcd
 from jaxcd.citests import Query
+from jaxcd.cli import main
 from jaxcd.errors import OptionError
 from jaxcd.ops.interactions import interaction
 from jaxcd.privacy import NO_PRIVACY, Accountant, Budget, Ledger
@@ -711,6 +713,16 @@ def test_pairs_that_were_not_chosen_are_not_joined_and_make_no_colliders():
         assert f"{len(unmeasured):,} of 153 pairs were not measured" in " ".join(
             run.info["warnings"]
         )
+
+
+def test_the_command_line_says_how_many_pairs_were_not_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    release, unmeasured = wide_release(max_cells=0.001)
+    file = release.save(tmp_path / "wide.npz")
+    assert main(["search", str(file), "--algorithm", "pc"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"warning {len(unmeasured):,} of 153 pairs were not measured" in shown
 
 
 def test_a_pair_that_was_not_measured_is_not_called_independent():
