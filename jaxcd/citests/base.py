@@ -132,9 +132,9 @@ class PreparedTest(abc.ABC):
 
     @property
     def apart(self) -> frozenset[tuple[int, int]]:
-        """Pairs (x < y) of which nothing is known, and that a search does not join (public): a
-        purchase chose others in their place, because these were explained.  They are never asked,
-        and no set separates them, so that no collider is read off them.
+        """Pairs (x < y) that were not measured, because a purchase chose others, and that a search
+        does not join (public).  They are never asked, and no set is known to separate them, so that
+        no collider is read off them.
         """
         return frozenset()
 
