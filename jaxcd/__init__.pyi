@@ -87,6 +87,7 @@ from jaxcd.releases import (
     Marginals,
     Release,
     SecondMoments,
+    Tetrachoric,
 )
 from jaxcd.scores import BIC, BDeu
 
@@ -139,6 +140,7 @@ __all__ = [
     "StratifiedRanks",
     "StratifiedTau",
     "Table",
+    "Tetrachoric",
     "Threshold",
     "anm",
     "cds",

@@ -544,7 +544,8 @@ def release(
         data: with a declared domain, or a data frame or path with ``domain``, or a
             :class:`jaxcd.Table`.
         kind: ``Histogram()`` of all columns together (discrete, up to 8,192 cells), ``Marginals()``
-            (discrete, many columns), ``SecondMoments()`` (numeric, linear) or ``Features()``
+            (discrete, many columns), ``SecondMoments()`` (numeric, linear), ``Tetrachoric()``
+            (numeric, many columns) or ``Features()``
             (numeric or mixed, additive models).
         domain: with a frame or a path, the declared type of every column (or the path of a domain
             file); None infers one, without privacy.

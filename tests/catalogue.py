@@ -172,6 +172,7 @@ KINDS = (
     KindRow(jaxcd.Marginals(), discrete, jaxcd.ChiSquare(), (jaxcd.BIC,), pure=True),
     KindRow(jaxcd.LogLinear(), discrete, jaxcd.ChiSquare(), (jaxcd.BIC,), pure=True),
     KindRow(jaxcd.SecondMoments(), numeric, jaxcd.FisherZ(), (jaxcd.BIC,)),
+    KindRow(jaxcd.Tetrachoric(), numeric, jaxcd.FisherZ(), (jaxcd.BIC,)),
     KindRow(jaxcd.Features(n_features=2), mixed, jaxcd.CanonicalCorrelation(), (jaxcd.BIC,)),
 )
 

@@ -89,7 +89,7 @@ def on_data(search: Any, data: Callable[[], jaxcd.Dataset] = asia, **options: An
 
 PRIVATE: dict[str, Any] = {"budget": BUDGET, "noise": simulated(5)}
 CHAINS = {"n_steps": 300, "burn_in": 50, "key": jax.random.key(0)}
-KINDS = ("Histogram", "Marginals", "LogLinear", "SecondMoments", "Features")
+KINDS = ("Histogram", "Marginals", "LogLinear", "SecondMoments", "Tetrachoric", "Features")
 BY_SCORE: dict[str, Run] = {
     **{f"search of {kind}": on_release(kind) for kind in KINDS},
     "search_histogram": on_release("Histogram", search_histogram, max_parents=1),

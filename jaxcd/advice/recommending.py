@@ -12,8 +12,14 @@ recommendation warns, and says that these were chosen by hand.
    noise of every cell.
 2. Discrete columns, more cells: marginals.  They share their noise among all pairs, and are
    searched by a score rather than one test after the other.
-3. Numeric columns whose relations are declared to be linear, delta > 0: second moments.
-4. Other numeric and ordered columns, delta > 0: tree-guided PC on ranks within strata.
+3. Numeric columns whose relations are declared to be linear, delta > 0: second moments; where noise
+   on chosen pairs of signs hides less than nine tenths of what it hides in them (from about 85
+   columns on), tetrachoric correlations.
+4. Other numeric and ordered columns, delta > 0: tree-guided PC on ranks within strata; where it
+   would see only dependences from a quarter of the rows on, and all are numeric, tetrachoric
+   correlations.  On random linear and nonlinear models of 20 to 200 columns with 20,000 rows at
+   epsilon 1 (one or two of each) the one overtook the other at about 50 columns, where the tree saw
+   a fifth of the rows.
 5. Numeric beside nominal columns, delta > 0 or no privacy: covariances of features.
 6. No privacy: PC.
 7. Where columns may be hidden (``latent=True``): the same release, and GFCI on it; FCI where 4 or 6
@@ -51,7 +57,16 @@ from jaxcd.decisions import TreeOptions
 from jaxcd.errors import OptionError
 from jaxcd.privacy import NO_PRIVACY, Budget, NoPrivacy, Unit
 from jaxcd.privacy.budget import delta_warning
-from jaxcd.releases import Features, Histogram, LogLinear, Marginals, ReleaseKind, SecondMoments
+from jaxcd.releases import (
+    Features,
+    Histogram,
+    LogLinear,
+    Marginals,
+    Plan,
+    ReleaseKind,
+    SecondMoments,
+    Tetrachoric,
+)
 
 __all__ = ["Alternative", "Recommendation", "recommend"]
 
@@ -248,6 +263,12 @@ _LEAST_COUNT = _LIMITS["least_rows_times_epsilon"]
 # many columns that depend on each other need larger cliques than a model can have.
 _MODEL_SHARES: list[tuple[int, float]] = _LIMITS["model_shares"]
 
+# Tetrachoric correlations found more than second moments where they hid less than this share of
+# what those hid (random linear Gaussian models, 6 to 200 columns, 1,000 to 100,000 rows).
+_SIGNS_OVER_MOMENTS: float = _LIMITS["signs_over_moments"]
+# Where fewer pairs for each column can be chosen, less than about half of the arcs were found.
+_LEAST_CHOSEN: float = _LIMITS["least_chosen"]
+
 
 def _discrete(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
     cells, known = n_cells(domain), n_known_cells(domain)
@@ -313,14 +334,20 @@ def _numeric(domain: Domain, n_samples: int, budget: Budget, linear: bool) -> Re
     if linear and all_numeric:
         kind = SecondMoments()
         planned = plan_release(domain, n_samples, kind=kind, budget=budget)
-        reasons = (
-            "All columns are numeric, and their relations were declared to be linear.",
-            planned.words,
-        )
         tree = Alternative(
             choice.title, f"it takes relations of any shape, which costs precision: it {seen}"
         )
+        if (signs := _by_signs(domain, n_samples, budget, planned, tree)) is not None:
+            return signs
+        reasons = (_LINEAR, planned.words)
         return _release(kind, reasons, (tree,), _noisy(SecondMoments, planned.smallest_share))
+    if all_numeric and share > _HIDDEN[TreeOptions.__name__]:
+        monotone = (
+            "All columns are numeric: signs about their medians show relations of any monotone "
+            "shape.",
+        )
+        tree = Alternative(choice.title, f"it {seen}")
+        return _of_signs(domain, n_samples, budget, monotone, (tree,))
     why = (
         "they see straight lines only, and linear=True was not given"
         if all_numeric
@@ -348,14 +375,52 @@ def _linear_by_person(domain: Domain, n_samples: int, budget: Budget) -> Recomme
     """Numeric columns where a person may have several rows: no search by tests is private then."""
     kind = SecondMoments()
     planned = plan_release(domain, n_samples, kind=kind, budget=budget)
-    reasons = (
-        "All columns are numeric, and their relations were declared to be linear.",
-        planned.words,
-    )
     tests = Alternative("searches by tests", _ROWS_ONLY)
+    if (signs := _by_signs(domain, n_samples, budget, planned, tests)) is not None:
+        return signs
+    reasons = (_LINEAR, planned.words)
     return _release(kind, reasons, (tests,), _noisy(SecondMoments, planned.smallest_share))
 
 
+def _by_signs(
+    domain: Domain, n_samples: int, budget: Budget, moments: Plan, other: Alternative
+) -> Recommendation | None:
+    """Tetrachoric correlations in the place of second moments, where they hide clearly less."""
+    kind = Tetrachoric()
+    planned = plan_release(domain, n_samples, kind=kind, budget=budget)
+    if not kind.n_selected(domain, n_samples, budget=budget):
+        return None
+    if planned.smallest_share >= _SIGNS_OVER_MOMENTS * moments.smallest_share:
+        return None
+    why = Alternative(
+        SecondMoments.title,
+        f"with noise on all pairs they hide what is below {moments.smallest_share:.2%} of the rows",
+    )
+    return _of_signs(domain, n_samples, budget, (_LINEAR,), (why, other))
+
+
+def _of_signs(
+    domain: Domain,
+    n_samples: int,
+    budget: Budget,
+    reasons: tuple[str, ...],
+    others: tuple[Alternative, ...],
+) -> Recommendation:
+    kind, p = Tetrachoric(), domain.n_columns
+    planned = plan_release(domain, n_samples, kind=kind, budget=budget)
+    n_pairs, n_chosen = math.comb(p, 2), kind.n_selected(domain, n_samples, budget=budget)
+    chosen = (f"Of {n_pairs:,} pairs of columns {n_chosen:,} are chosen, and share the noise.",)
+    warning = None
+    if 0 < n_chosen < _LEAST_CHOSEN * p:
+        warning = (
+            f"this budget can choose {n_chosen:,} pairs of {p:,} columns, and below "
+            f"{_LEAST_CHOSEN:g} for each expect to miss half of the graph or more; "
+            f"{math.sqrt(_LEAST_CHOSEN * p / n_chosen):.1f} times the rows would do"
+        )
+    return _release(kind, (*reasons, *(chosen if n_chosen else ()), planned.words), others, warning)
+
+
+_LINEAR = "All columns are numeric, and their relations were declared to be linear."
 _ROWS_ONLY = "none of them has a proved bound for a person with several rows"
 _ADDITIVE_ONLY = (
     "they see sums of functions of single columns: they found more where relations are linear, "

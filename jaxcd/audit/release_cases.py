@@ -112,6 +112,15 @@ def release_cases() -> Iterator[Case]:
             least=0.5,
         )
     yield Case(
+        "release, Tetrachoric",
+        ("Tetrachoric",),
+        _bought(jaxcd.Tetrachoric(selected=2), jaxcd.Budget(4.0, 1e-3)),
+        moment_pairs,
+        _plain_facts,
+        trials=24,
+        least=0.5,
+    )
+    yield Case(
         "release, Features",
         ("Features",),
         _bought(jaxcd.Features(), jaxcd.Budget(4.0, 1e-3)),
@@ -140,6 +149,7 @@ def person_release_cases() -> Iterator[Case]:
         (jaxcd.Marginals(), budget(8.0), discrete, 2 * len(ROWS), 0.9),
         (jaxcd.LogLinear(), budget(20.0), corners, 6, 0.8),
         (units, budget(4.0), people_pairs(OPEN, 7, far), 24, 0.8),
+        (jaxcd.Tetrachoric(selected=2), budget(4.0), people_pairs(OPEN, 7, far), 24, 0.5),
         (jaxcd.Features(), budget(40.0), people_pairs(MIXED, 9, ends), 40, 0.9),
     ):
         name = type(kind).__name__

@@ -188,6 +188,12 @@ REGISTRY: tuple[Entry, ...] = (
         ("tilted", "tilted-pad", "tilted-centres", "bought-units", "bought-units-free"),
     ),
     Entry(
+        "jaxcd.releases.tetrachoric.tetrachoric_correlations:Tetrachoric",
+        Role.RELEASE,
+        ("attacks/test_audit.py", "attacks/test_release_audits.py"),
+        ("tetrachoric-signs", "tetrachoric-choice", "tetrachoric-medians", "tetrachoric-exact"),
+    ),
+    Entry(
         "jaxcd.releases.features.feature_covariances:Features",
         Role.RELEASE,
         ("attacks/test_audit.py", "attacks/test_features.py"),

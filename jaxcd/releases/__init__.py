@@ -17,6 +17,7 @@ from jaxcd.releases.tables.marginals import Marginals, ReleasedMarginals
 from jaxcd.releases.tables.measurement_error import MeasurementErrorScore
 from jaxcd.releases.tables.set_function import SetFunction, SetTerms
 from jaxcd.releases.tables.set_score import SetScore
+from jaxcd.releases.tetrachoric.tetrachoric_correlations import ReleasedTetrachoric, Tetrachoric
 
 __all__ = [
     "CanonicalCorrelation",
@@ -37,10 +38,12 @@ __all__ = [
     "ReleasedLogLinear",
     "ReleasedMarginals",
     "ReleasedSecondMoments",
+    "ReleasedTetrachoric",
     "SecondMoments",
     "SetFunction",
     "SetScore",
     "SetTerms",
+    "Tetrachoric",
     "paid",
     "release_contrast_moments",
 ]

@@ -34,6 +34,10 @@ def test_bounds_between_which_there_are_few_floats(first: float):
             data, jaxcd.SecondMoments(), budget=jaxcd.Budget(0.1, 1e-9), noise=noise
         )
         assert np.isfinite(bought.moments).all()
+        signs = jaxcd.release(
+            data, jaxcd.Tetrachoric(), budget=jaxcd.Budget(0.1, 1e-9), noise=noise
+        )
+        assert np.isfinite(signs.covariance).all() and (signs.scales > 0).all()
 
 
 def test_bounds_farther_apart_than_a_float():
@@ -45,6 +49,8 @@ def test_bounds_farther_apart_than_a_float():
         data = jaxcd.Dataset.from_array(values, domain=wide)
         bought = jaxcd.release(data, jaxcd.Features(n_features=2), budget=BUDGET, noise=simulated())
         assert np.isfinite(bought.moments).all()
+        signs = jaxcd.release(data, jaxcd.Tetrachoric(), budget=BUDGET, noise=simulated())
+        assert np.isfinite(signs.correlation).all()
         answer = jaxcd.ci_test(
             data,
             "a",

@@ -28,7 +28,11 @@ KINDS = {
         "marginals": jaxcd.Marginals(),
         "log-linear": jaxcd.LogLinear(),
     },
-    "numbers": {"moments": jaxcd.SecondMoments(), "features": jaxcd.Features()},
+    "numbers": {
+        "moments": jaxcd.SecondMoments(),
+        "signs": jaxcd.Tetrachoric(),
+        "features": jaxcd.Features(),
+    },
 }
 
 

@@ -194,6 +194,7 @@ def releases() -> dict:
         (jaxcd.Histogram(), codes),
         (jaxcd.Marginals(), codes),
         (jaxcd.SecondMoments(), numbers),
+        (jaxcd.Tetrachoric(selected=6), numbers),
         (jaxcd.Features(), numbers),
     ):
         bought = jaxcd.release(data, kind, budget=budget, noise=jaxcd.SimulatedNoise(KEY))

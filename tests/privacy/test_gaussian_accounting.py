@@ -311,12 +311,13 @@ def test_too_small_a_budget_for_the_sampler_is_refused_before_it_is_charged():
         jaxcd.Marginals(),
         jaxcd.LogLinear(),
         jaxcd.SecondMoments(),
+        jaxcd.Tetrachoric(),
         jaxcd.Features(),
         jaxcd.Histogram(),
     ],
 )
 def test_releases(kind, tmp_path):
-    if isinstance(kind, (jaxcd.SecondMoments, jaxcd.Features)):
+    if isinstance(kind, (jaxcd.SecondMoments, jaxcd.Tetrachoric, jaxcd.Features)):
         columns = np.random.default_rng(0).uniform(-1, 1, (300, 3))
         domain = jaxcd.Domain({f"x{j}": jaxcd.Numeric(-1.0, 1.0) for j in range(3)})
         data = jaxcd.Dataset.from_array(columns, names=list(domain), domain=domain)

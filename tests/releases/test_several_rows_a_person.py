@@ -212,6 +212,7 @@ def test_one_row_a_person_is_the_release_of_rows() -> None:
     [
         jaxcd.SecondMoments(),
         jaxcd.SecondMoments(centres={"a": 0.0, "b": 0.0}, scales={"a": 1.0, "b": 1.0}),
+        jaxcd.Tetrachoric(),
         jaxcd.Features(),
     ],
 )

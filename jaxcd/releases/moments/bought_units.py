@@ -13,6 +13,7 @@ in L2.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -21,11 +22,11 @@ from jaxcd.data import Numeric
 from jaxcd.data.column_types import Column
 from jaxcd.data.rows import Block
 from jaxcd.ops.people import weighted_bincount
-from jaxcd.privacy import Accountant, gaussian
+from jaxcd.privacy import Accountant, Sensitive, gaussian
 from jaxcd.privacy.rounding import sqrt_up
 from jaxcd.queries import Door
 
-__all__ = ["bought_units", "shortest_half"]
+__all__ = ["bin_edges", "binned", "bought_units", "shortest_half"]
 
 _BINS = 256
 _LOG_RANGE = 16.0
@@ -43,22 +44,12 @@ def bought_units(
         Event: ``GaussianEvent(rho)``. Proof: module docstring, :func:`jaxcd.privacy.gaussian`.
     """
     domain, n_samples = door.domain, door.n_samples
-    edges = [_edges(domain[name]) for name in domain.names]
-
-    def counted(block: Block) -> np.ndarray:
-        # values beyond the ends fall into the last bins
-        places = [
-            np.searchsorted(cuts[1:-1], block.cells[name], side="right")
-            for cuts, name in zip(edges, domain.names, strict=True)
-        ]
-        return np.array([weighted_bincount(each, _BINS, block.weights) for each in places])
+    edges = [bin_edges(domain[name], _BINS) for name in domain.names]
 
     unit = 1.0 / door.units  # on which the counts lie
     noisy = gaussian(
         accountant,
-        door.sums(domain.names, counted).map(
-            lambda counts: counts * unit if door.by_person else counts
-        ),
+        binned(door, edges).map(lambda counts: counts * unit if door.by_person else counts),
         sensitivity=sqrt_up(Fraction(2 * len(edges))),
         rho=rho,
         grid=unit,
@@ -71,11 +62,41 @@ def bought_units(
     return low + (high - low) / 2, np.maximum(high - low, narrowest) / (2 * _UPPER_QUARTILE)
 
 
-def _edges(column: Column) -> np.ndarray:
+def binned(door: Door, edges: Sequence[np.ndarray]) -> Sensitive:
+    """How many rows of each column are in each of its bins, int64 (p, bins), in units of
+    ``1 / door.units``.
+
+    Args:
+        door: to the rows.
+        edges: of the bins of each column, ascending, (bins + 1,); values beyond the ends fall into
+            the last bins.
+    """
+    names = door.domain.names
+
+    def counted(block: Block) -> np.ndarray:
+        places = [
+            np.searchsorted(cuts[1:-1], block.cells[name], side="right")
+            for cuts, name in zip(edges, names, strict=True)
+        ]
+        sizes = [len(cuts) - 1 for cuts in edges]
+        return np.array(
+            [
+                weighted_bincount(each, size, block.weights)
+                for each, size in zip(places, sizes, strict=True)
+            ]
+        )
+
+    return door.sums(names, counted)
+
+
+def bin_edges(column: Column, n_bins: int) -> np.ndarray:
+    """Of equal width between the bounds of a column that declares them, else on asinh scale from
+    -16 to 16; ascending, (n_bins + 1,).
+    """
     assert isinstance(column, Numeric)
     if column.lower is not None and column.upper is not None:
-        return np.linspace(column.lower, column.upper, _BINS + 1)
-    return np.sinh(np.linspace(-_LOG_RANGE, _LOG_RANGE, _BINS + 1))
+        return np.linspace(column.lower, column.upper, n_bins + 1)
+    return np.sinh(np.linspace(-_LOG_RANGE, _LOG_RANGE, n_bins + 1))
 
 
 def shortest_half(counts: np.ndarray, *, n_samples: int) -> tuple[int, int]:

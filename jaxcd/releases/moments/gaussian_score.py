@@ -1,4 +1,4 @@
-r"""BIC of jointly normal columns on a release of second moments.
+r"""BIC of jointly normal columns on a release of their correlations.
 
 local(v, P) = -(N / 2) log Var(v | P) - (penalty / 2) log(N) |P|, with Var(v | P) from the released
 correlations and N their *effective* number of rows: noise that is nearly that of a sample only
@@ -29,11 +29,11 @@ class GaussianScore(BatchedScore):
     """BIC of normal columns on a release; post-processing, free.
 
     Args:
-        release: second moments.
+        release: second moments, or tetrachoric correlations.
         max_parents: the largest number of parents a search should try.
         n_candidates: the possible parents of a node are that many others with the largest partial
-            correlations given all the rest: under faithfulness those not zero are its Markov
-            blanket.
+            correlations given all the rest, among those that were measured with it: under
+            faithfulness those not zero are its Markov blanket.
         penalty: times the BIC's, positive; 1.5 to 6 do alike, 1 adds edges where noise dominates.
 
     Raises:
@@ -48,7 +48,7 @@ class GaussianScore(BatchedScore):
         n_candidates: int = 14,
         penalty: float = 2.0,
     ) -> None:
-        moments: Any = check_kind(release, "second-moments")
+        moments: Any = check_kind(release, "second-moments", "tetrachoric")
         penalty = check_number("penalty", penalty, 0, ends="(]", cure="2 is usual, 1 is the BIC's")
         check_count("n_candidates", n_candidates, minimum=1, cure="14 is usual")
         super().__init__(moments.names, max_parents=max_parents)
@@ -62,8 +62,11 @@ class GaussianScore(BatchedScore):
         precision = np.linalg.inv(moments.correlation)
         scale = np.sqrt(np.diag(precision))
         strength = np.abs(precision) / scale / scale[:, None]
-        np.fill_diagonal(strength, -1.0)  # last in every order
-        self._candidates = strongest(strength, n_candidates)
+        possible = moments.joinable & ~np.eye(len(strength), dtype=bool)
+        found = strongest(np.where(possible, strength, -1.0), n_candidates)
+        self._candidates = tuple(
+            tuple(u for u in some if possible[v, u]) for v, some in enumerate(found)
+        )
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -290,6 +290,11 @@ class ReleasedSecondMoments(Release):
         )
         return found
 
+    @property
+    def joinable(self) -> np.ndarray:
+        """Which pairs were measured, bool (p, p): all."""
+        return np.ones((len(self.names), len(self.names)), dtype=bool)
+
     @cached_property
     def effective_samples(self) -> float:
         """The number of rows without tilt or noise whose sample covariance is as precise, at most
