@@ -74,7 +74,7 @@ def mixed() -> jaxcd.Dataset:
 
 @functools.cache
 def bought(kind: str) -> jaxcd.releases.Release:
-    data = {"SecondMoments": numeric, "Features": mixed}.get(kind, asia)()
+    data = {"SecondMoments": numeric, "Tetrachoric": numeric, "Features": mixed}.get(kind, asia)()
     return jaxcd.release(data, getattr(jaxcd, kind)(), budget=BUDGET, noise=simulated(2))
 
 
@@ -131,7 +131,7 @@ EVERY = {**BY_SCORE, **BY_TESTS}
 def names_in(search: str) -> tuple[str, ...]:
     if "mixed" in search or "eatures" in search:
         return mixed().names
-    numbers = ("numbers", "linear", "econd")
+    numbers = ("numbers", "linear", "econd", "Tetrachoric")
     return numeric().names if any(word in search for word in numbers) else asia().names
 
 
