@@ -58,7 +58,9 @@ class BlockRegressions:
         self._blocks, self._whole = blocks, column
         self._rank, self._bandwidth = rank, bandwidth
         self._labels = frozenset(labels)
-        self._first = Regressions(np.empty((0, 0)), labels=labels, rank=rank, bandwidth=bandwidth)
+        self._first = Regressions(
+            np.empty((0, 0)), labels=labels, rank=rank, bandwidth=bandwidth, n_samples=blocks.n
+        )
         self._rows: dict[tuple[int, str], jax.Array] = {}
         self._spectra: dict[tuple[Columns, Candidate], block_ridge.BlockSpectrum] = {}
         self.n_factorisations = 0
