@@ -1,13 +1,14 @@
 """Many columns: how much is found, how long it takes, and how much memory.
 
 ``python -m benchmarks.wide [--quick] [--data FOLDER] [--networks NAME|FILE.bif ...]
-[--columns P ...] [--numeric P ...] [--rows N] [--drawn-rows N] [--epsilons E ...] [--runs R]
-[--resume] [--out FILE]``
+[--columns P ...] [--numeric P ...] [--nonlinear P ...] [--compare METHOD ...] [--rows N]
+[--drawn-rows N] [--epsilons E ...] [--runs R] [--resume] [--out FILE]``
 
 Networks of 32 to 441 columns (water, munin1, andes, pigs), random discrete networks of P columns of
-two levels (expected degree 2, every row of a table drawn uniformly), and random linear Gaussian
-models of P columns.  ``jaxcd.discover`` at (epsilon, 1e-6); without privacy (no epsilon) the same
-release, searched, and ``jaxcd.ges`` on the rows, for networks.
+two levels (expected degree 2, every row of a table drawn uniformly), and random linear Gaussian and
+nonlinear models of P columns (:func:`jaxcd.data.structural.nonlinear_sem`).  ``jaxcd.discover`` at
+(epsilon, 1e-6); without privacy (no epsilon) the same release, searched, and ``jaxcd.ges`` on the
+rows, for networks.  ``--compare``: these methods of numeric columns, too.
 
 Every run has a process of its own, so that its peak memory is its own: with the interpreter, the
 libraries and the data, and with compilation in the seconds.  Arc F1 and skeleton F1 against the
@@ -25,6 +26,7 @@ from statistics import median
 from typing import Any
 
 import jax
+import networkx as nx
 import numpy as np
 
 import jaxcd
@@ -32,12 +34,14 @@ from benchmarks import experiment as ex
 from benchmarks.sources import Source, gaussian_source, load_networks, network_source
 from jaxcd.advice.choosing import kind_of_release
 from jaxcd.data import BayesianNetwork
-from jaxcd.graphs import random_dag
+from jaxcd.data.structural import nonlinear_sem
+from jaxcd.graphs import dag_to_cpdag, random_dag
 
 DELTA = 1e-6
 NOISE_SEED = 888
 FIRST_DATA = 810_000
 WIDE = ["water", "munin1", "andes", "pigs"]
+COMPARED = ("Tetrachoric", "SecondMoments", "tree_pc")
 KEY = ("name", "n_samples", "method", "epsilon", "n_runs")
 
 
@@ -53,13 +57,29 @@ def random_network(n_columns: int, seed: int) -> BayesianNetwork:
     return BayesianNetwork(f"random, {n_columns}", domain, parents, tables)
 
 
+def nonlinear_source(n_columns: int, n_samples: int) -> Source:
+    """Samples of rows, each from its own random nonlinear model of expected degree 2."""
+
+    def source(seed: int) -> tuple[jaxcd.Dataset, jaxcd.MixedGraph]:
+        dag = random_dag(n_columns, expected_degree=2.0, seed=seed)
+        dag = nx.relabel_nodes(dag, {node: f"x{node}" for node in dag})
+        model_key, data_key = jax.random.split(jax.random.key(seed))
+        data = nonlinear_sem(dag, key=model_key).sample(n_samples, key=data_key)
+        return data, dag_to_cpdag(jaxcd.MixedGraph.from_dag(dag))
+
+    return source
+
+
 def _source(name: str, n_columns: int, n_samples: int, folder: Path | None) -> Source:
-    """Of a Gaussian model, a random network (both of so many columns) or a named network."""
-    if name.startswith("linear Gaussian"):
-        return gaussian_source(n_columns, n_samples)
+    """Of a numeric model, a random network (both of so many columns) or a named network."""
+    if name.startswith(tuple(_NUMERIC)):
+        return _NUMERIC[name.partition(",")[0]](n_columns, n_samples)
     if n_columns:
         return network_source(random_network(n_columns, FIRST_DATA), n_samples)
     return network_source(load_networks([name], folder)[name], n_samples)
+
+
+_NUMERIC = {"linear Gaussian": gaussian_source, "nonlinear": nonlinear_source}
 
 
 def one_run(
@@ -80,9 +100,13 @@ def one_run(
         elif epsilon is None:
             kind = kind_of_release(data.domain)
             found = jaxcd.search(jaxcd.release(data, kind, budget=jaxcd.NO_PRIVACY))
+        elif method in ("SecondMoments", "Tetrachoric"):
+            kind, budget = getattr(jaxcd, method)(), jaxcd.Budget(epsilon, DELTA)
+            found = jaxcd.search(jaxcd.release(data, kind, budget=budget, noise=noise))
         else:
-            budget = jaxcd.Budget(epsilon, DELTA)
-            found = jaxcd.discover(data, budget=budget, noise=noise, key=jax.random.key(run))
+            by = jaxcd.Algorithm.AUTO if method == "discover" else jaxcd.Algorithm.TREE
+            budget, key = jaxcd.Budget(epsilon, DELTA), jax.random.key(run)
+            found = jaxcd.discover(data, budget=budget, noise=noise, key=key, algorithm=by)
     (arc,), (skeleton,) = ex.scores([found.graph], [truth]).values()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20  # Linux gives KiB
     return {"arc_f1": arc, "skeleton_f1": skeleton, "seconds": clock.seconds, "gib": peak}
@@ -106,10 +130,15 @@ def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
     """Every network and model by every method and epsilon."""
     cases = [(name, 0, chosen.rows) for name in chosen.networks]
     cases += [(f"random, {p}", p, chosen.drawn_rows) for p in chosen.columns]
-    cases += [(f"linear Gaussian, {p}", p, chosen.drawn_rows) for p in chosen.numeric]
+    numeric = (("linear Gaussian", chosen.numeric), ("nonlinear", chosen.nonlinear))
+    cases += [(f"{name}, {p}", p, chosen.drawn_rows) for name, sizes in numeric for p in sizes]
     for name, n_columns, n in cases:
-        lines: list[tuple[str, float | None]] = [("discover", e) for e in chosen.epsilons]
-        if not name.startswith("linear Gaussian"):
+        is_numeric = name.startswith(tuple(_NUMERIC))
+        more = chosen.compare if is_numeric else ()
+        lines: list[tuple[str, float | None]] = [
+            (method, e) for method in ("discover", *more) for e in chosen.epsilons
+        ]
+        if not is_numeric:
             lines += [("release", None), ("ges", None)]
         for method, epsilon in lines:
             values = (name, n, method, epsilon, chosen.runs)
@@ -131,6 +160,8 @@ EXPERIMENT = ex.Experiment(
         ex.names("--networks", "names or BIF files", None, WIDE, []),
         ex.counts("--columns", "of random discrete networks", [1000], [15]),
         ex.counts("--numeric", "columns of linear Gaussian models", [200, 1000], [12]),
+        ex.counts("--nonlinear", "columns of nonlinear models", [20, 50, 100, 200], [12]),
+        ex.names("--compare", "other methods for numeric columns", COMPARED, [], []),
         ex.one_count("--rows", "records of networks", 100_000, 500),
         ex.one_count("--drawn-rows", "records of random networks and models", 20_000, 500),
         ex.numbers("--epsilons", "totals", [1.0, 4.0], [4.0]),

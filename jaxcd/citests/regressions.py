@@ -8,9 +8,9 @@ one kernel serves every law, so several are compared, for each target and condit
   ranks, and normal scores (right where a column has heavy tails).  Normal scores of a uniform
   column stretch its ends so far that a smooth function becomes a steep one: with them alone RCIT
   rejected a true null in .56 of data sets at level .05 (n = 4,000, half the error of Zhang et al.).
-* *kernels*: one Gaussian kernel of all columns at two bandwidths (three where there are many rows); the sum of one kernel a column
-  (additive models, whatever their number of columns); one kernel of the linear fit (single-index
-  models, where ten columns are too many for a kernel of all).
+* *kernels*: one Gaussian kernel of all columns at two bandwidths (from 2,000 rows on three); the
+  sum of one kernel a column (additive models, whatever their number of columns); one kernel of the
+  linear fit (single-index models, where ten columns are too many for a kernel of all).
 * *free terms*: a constant and the mapped columns, fitted without a penalty; labels are indicators.
 * *a constant* alone, where the target does not depend on Z.
 
@@ -104,9 +104,9 @@ class Candidate(NamedTuple):
 
 _CONSTANT = Candidate("raw", "none")
 _JOINT = tuple(Candidate(m, "joint", b) for m in ("raw", "ranks", "scores") for b in (1.0, 2.0))
-#: From so many rows on a narrower kernel is compared, too: KCI rejected true nulls of few levels, with
-#: a kink in Z, in .11 of data sets at 4,000 rows without it, and in .06 with it.  With fewer rows it
-#: would be chosen by chance.
+#: From so many rows on a narrower kernel is compared, too: KCI rejected true nulls of few levels,
+#: with a kink in Z, in .11 of data sets at 4,000 rows without it, and in .06 with it.  With fewer
+#: rows it would be chosen by chance.
 _NARROW, MANY_ROWS = Candidate("raw", "joint", 0.5), 2_000
 _SEVERAL = tuple(Candidate(m, kernel) for kernel in ("sum", "index") for m in ("raw", "scores"))
 
