@@ -468,17 +468,20 @@ def test_a_search_by_tests_leaves_its_skeleton_and_its_numbers(algorithm, discre
 # ---- many columns
 
 
-@pytest.mark.parametrize("kind", ["marginals", "second-moments", "features"])
+@pytest.mark.parametrize("kind", ["marginals", "second-moments", "tetrachoric", "features"])
 def test_seventy_columns_are_searched_once_they_are_bought(kind, tmp_path):
     """More columns than a machine word has bits: what was paid for is searched, and again from the
     file.
     """
     rng, names = np.random.default_rng(0), [f"v{i}" for i in range(70)]
-    bits, numbers = rng.integers(0, 2, size=(300, 70)), rng.normal(size=(300, 70))
+    # with few rows signs of chosen pairs are bought
+    n = 8_000 if kind == "second-moments" else 300
+    bits, numbers = rng.integers(0, 2, size=(n, 70)), rng.normal(size=(n, 70))
     bit, number = jaxcd.Categorical((0, 1)), jaxcd.Numeric()
     values, columns = {
         "marginals": (bits, [bit] * 70),
         "second-moments": (numbers, [number] * 70),
+        "tetrachoric": (numbers, [number] * 70),
         "features": (np.where(np.arange(70) < 35, bits, numbers), [bit] * 35 + [number] * 35),
     }[kind]
     data = jaxcd.Dataset.from_array(
