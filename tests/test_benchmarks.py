@@ -468,6 +468,7 @@ def test_many_columns(tmp_path):
         ("random, 15", "release", None),
         ("random, 15", "ges", None),
         ("linear Gaussian, 12", "discover", 4.0),
+        ("nonlinear, 12", "discover", 4.0),
     ]
     assert all(0 <= row["arc_f1"] <= 1 and 0 < row["gib"] < 8 for row in rows)
     network = wide.random_network(40, 1)
