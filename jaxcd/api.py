@@ -583,7 +583,7 @@ def release(
     if not isinstance(kind, ReleaseKind):
         raise OptionError(
             f"kind = {kind!r} is no kind of release; use jaxcd.Histogram(), Marginals(), "
-            "SecondMoments() or Features()"
+            "SecondMoments(), Tetrachoric() or Features()"
         )
     data = as_data(data, domain, private=isinstance(budget, Budget), missing=missing)
     return kind.release(data, budget=budget, noise=noise, ledger=ledger)

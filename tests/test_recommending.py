@@ -361,3 +361,18 @@ class TestPlanOfRelease:
             plan_release(numeric(2), 100, kind=jaxcd.Marginals(), budget=BOTH)
         with pytest.raises(OptionError, match="delta"):
             plan_release(numeric(2), 100, kind=jaxcd.SecondMoments(), budget=PURE)
+
+
+@pytest.mark.parametrize("linear", [True, False])
+def test_many_numeric_columns_are_bought_by_the_signs_of_chosen_pairs(linear):
+    """And few are not; where too few pairs can be chosen it warns."""
+    budget = jaxcd.Budget(1.0, 1e-6)
+
+    def found(p: int, n: int):
+        domain = jaxcd.Domain({f"x{j}": jaxcd.Numeric(-5, 5) for j in range(p)})
+        return jaxcd.recommend(domain, n, budget=budget, linear=linear)
+
+    assert found(200, 20_000).kind == jaxcd.Tetrachoric() and found(200, 20_000).warning is None
+    assert "of 19,900 pairs" in (found(200, 1_000).warning or "")
+    assert found(4, 20_000).kind != jaxcd.Tetrachoric()
+    assert (found(20, 20_000).kind == jaxcd.SecondMoments()) == linear

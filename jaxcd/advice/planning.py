@@ -146,7 +146,7 @@ def plan_release(domain: Domain, n_samples: int, *, kind: ReleaseKind, budget: B
     if not isinstance(kind, ReleaseKind):
         raise OptionError(
             f"kind = {kind!r} is no kind of release; use jaxcd.Histogram(), Marginals(), "
-            "SecondMoments() or Features()"
+            "SecondMoments(), Tetrachoric() or Features()"
         )
     return kind.plan(domain, n_samples, budget=budget)
 

@@ -413,8 +413,8 @@ def _of_signs(
     warning = None
     if 0 < n_chosen < _LEAST_CHOSEN * p:
         warning = (
-            f"this budget can choose {n_chosen:,} pairs of {p:,} columns, and below "
-            f"{_LEAST_CHOSEN:g} for each expect to miss half of the graph or more; "
+            f"this budget can choose {n_chosen:,} of {n_pairs:,} pairs, and below "
+            f"{_LEAST_CHOSEN:g} a column expect to miss half of the graph or more; "
             f"{math.sqrt(_LEAST_CHOSEN * p / n_chosen):.1f} times the rows would do"
         )
     return _release(kind, (*reasons, *(chosen if n_chosen else ()), planned.words), others, warning)
