@@ -17,9 +17,9 @@ import numpy as np
 
 from jaxcd.citests.regressions import (
     CHOICE_RANK,
-    CHOICE_ROWS,
     COLUMN_RANK,
     LEAST_SHARE,
+    MOST_CHOICE_ROWS,
     NOTHING,
     PENALTIES,
     Candidate,
@@ -27,11 +27,12 @@ from jaxcd.citests.regressions import (
     mapped,
 )
 from jaxcd.ops import block_ridge, block_units, gram
-from jaxcd.ops.row_blocks import RowBlocks
+from jaxcd.ops.row_blocks import RowBlocks, times
 
 __all__ = ["BlockRegressions"]
 
 Columns = tuple[int, ...]
+_HELD = max(gram.N_SEARCHED, MOST_CHOICE_ROWS)  # first rows of a column that the host keeps
 _CACHE_BYTES = 1 << 30  # of factorisations that are kept for reuse, on all devices
 
 
@@ -87,7 +88,7 @@ class BlockRegressions:
         whole = self._whole(v)
         for kind in kinds:
             found = mapped(whole, kind)
-            self._first.hold(v, kind, found[: gram.N_SEARCHED].copy())
+            self._first.hold(v, kind, found[:_HELD].copy())
             self._rows[v, kind] = self._blocks.put(found)
 
     def residuals(
@@ -99,7 +100,9 @@ class BlockRegressions:
             together: one choice for all targets, by their summed errors.
         """
         self._hold_all(given)
-        few = np.column_stack([self._blocks.head(target, CHOICE_ROWS) for target in targets])
+        few = np.column_stack(
+            [self._blocks.head(target, self._first.n_choice) for target in targets]
+        )
         offered = self._first.candidates(given)
         places = [offered.index(each) for each in self._first.choose(given, few, together=together)]
         (told,) = self._blocks.agreed(np.array(places, dtype=np.float64))
@@ -153,12 +156,15 @@ class BlockRegressions:
     ) -> block_ridge.BlockSpectrum:
         blocks = self._blocks
         z = block_units.joined(blocks, [self.column(v, candidate.map) for v in given])
-        head = self._first.coordinates(given, candidate.map)
+        head = self._first.coordinates(given, candidate.map)[: gram.N_SEARCHED]
         one = self._bandwidth * math.sqrt(2)
         if candidate.kernel == "sum":
             factor = block_ridge.additive_factor(blocks, z, head, one, COLUMN_RANK)
         elif candidate.kernel == "index":
-            fit = block_ridge.least_squares(blocks, z, target)
+            few = blocks.head(target, self._first.n_choice)
+            # One of every process, whatever its processor made of the same rows.
+            (weights,) = blocks.agreed(self._first.direction(given, candidate.map, few))
+            fit = blocks.rows(_weighted, [z], [weights])
             index = block_units.joined(blocks, [block_units.standardised(blocks, fit)])
             head = blocks.head(index, gram.N_SEARCHED)
             factor = block_ridge.joint_factor(blocks, index, head, one, CHOICE_RANK)
@@ -175,6 +181,10 @@ def _size(x: jax.Array, real: jax.Array) -> jax.Array:
 
 def _sizes(x: jax.Array, real: jax.Array) -> jax.Array:
     return jnp.sum(jnp.abs(x))
+
+
+def _weighted(z: jax.Array, real: jax.Array, weights: jax.Array) -> jax.Array:
+    return times(z, weights[:, None])[:, 0]
 
 
 def _times(x: jax.Array, real: jax.Array, by: jax.Array) -> jax.Array:

@@ -8,16 +8,18 @@ one kernel serves every law, so several are compared, for each target and condit
   ranks, and normal scores (right where a column has heavy tails).  Normal scores of a uniform
   column stretch its ends so far that a smooth function becomes a steep one: with them alone RCIT
   rejected a true null in .56 of data sets at level .05 (n = 4,000, half the error of Zhang et al.).
-* *kernels*: one Gaussian kernel of all columns at two bandwidths (from 2,000 rows on three); the
-  sum of one kernel a column (additive models, whatever their number of columns); one kernel of the
-  linear fit (single-index models, where ten columns are too many for a kernel of all).
+* *kernels*: one Gaussian kernel of all columns at two bandwidths (with many rows narrower ones,
+  too); the sum of one kernel a column (additive models, whatever their number of columns); one
+  kernel of a weighted sum of the columns (single-index models, where five columns are too many for
+  a kernel of all; :mod:`jaxcd.citests.single_index`).
 * *free terms*: a constant and the mapped columns, fitted without a penalty; labels are indicators.
 * *a constant* alone, where the target does not depend on Z.
 
-The candidates are compared on the first rows (which stand in random order) with few pivots, the
-winner is fitted to all rows with its penalty of least leave-one-out error: time is linear in n,
-one factorisation of all rows a chosen candidate, and all targets of one set that choose alike share
-it.  No target looks at another, so a batch gives what one by one gives.
+The candidates are compared on the first rows (which stand in random order; a quarter of all, but
+1,024 to 8,192) with few pivots, the winner is fitted to all rows with its penalty of least
+leave-one-out error: time is linear in n, one factorisation of all rows a chosen candidate, and all
+targets of one set that choose alike share it.  No target looks at another, so a batch gives what
+one by one gives.
 
 *Spread.*  log |residual| is regressed on Z in the same way, and the residual divided by the
 exponential of the fit: for x = f(Z) + g(Z) e the result is free of Z.  Where a constant predicts
@@ -39,14 +41,15 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import special
 
+from jaxcd.citests.single_index import direction
 from jaxcd.ops import double_precision, gram, ridge
 from jaxcd.ops.standardising import standardised
 
 __all__ = [
     "CHOICE_RANK",
-    "CHOICE_ROWS",
     "COLUMN_RANK",
     "LEAST_SHARE",
+    "MOST_CHOICE_ROWS",
     "NOTHING",
     "PENALTIES",
     "Candidate",
@@ -59,8 +62,9 @@ __all__ = [
 #: Penalties mu / n of K + mu I among which leave-one-out chooses; at the last one only the free
 #: terms are left.
 PENALTIES = np.geomspace(1e-8, 1e3, 45)
-#: Rows and pivots on which the candidates are compared.
-CHOICE_ROWS, CHOICE_RANK = 1024, 64
+#: Pivots on which the candidates are compared, and the bounds of the number of rows.
+CHOICE_RANK = 64
+_FEWEST_ROWS, MOST_CHOICE_ROWS = 1024, 8192
 #: Pivots of one column's kernel in a sum of kernels: normal scores need 13 for an error of 1e-6.
 COLUMN_RANK = 16
 #: |residual| below this share of its mean counts as this share, so that its logarithm is finite.
@@ -104,10 +108,11 @@ class Candidate(NamedTuple):
 
 _CONSTANT = Candidate("raw", "none")
 _JOINT = tuple(Candidate(m, "joint", b) for m in ("raw", "ranks", "scores") for b in (1.0, 2.0))
-#: From so many rows on a narrower kernel is compared, too: KCI rejected true nulls of few levels,
-#: with a kink in Z, in .11 of data sets at 4,000 rows without it, and in .06 with it.  With fewer
-#: rows it would be chosen by chance.
-_NARROW, MANY_ROWS = Candidate("raw", "joint", 0.5), 2_000
+#: Narrower kernels, and the number of rows from which on each is compared; with fewer it would be
+#: chosen by chance.  Without them KCI rejected true nulls of few levels with a kink in Z in .11 of
+#: data sets at 4,000 rows (.06 with the first), and errors whose skewness has a jump in Z in .27 at
+#: 30,000 (.06 with the second).
+_NARROW = ((Candidate("raw", "joint", 0.5), 2_000), (Candidate("raw", "joint", 0.125), 8_000))
 _SEVERAL = tuple(Candidate(m, kernel) for kernel in ("sum", "index") for m in ("raw", "scores"))
 
 
@@ -132,7 +137,9 @@ class Regressions:
         n_samples: int | None = None,
     ) -> None:
         self._values, self._rank, self._bandwidth = values, rank, bandwidth
-        self._n_samples = len(values) if n_samples is None else n_samples
+        n = len(values) if n_samples is None else n_samples
+        self.n_choice = min(max(n // 4, _FEWEST_ROWS), MOST_CHOICE_ROWS)
+        self._narrow = tuple(candidate for candidate, least in _NARROW if n >= least)
         self._labels = frozenset(labels)
         self._mapped: dict[tuple[int, str], np.ndarray] = {}
         self._spectra: dict[tuple[tuple[int, ...], Candidate], ridge.Spectrum] = {}
@@ -181,14 +188,14 @@ class Regressions:
 
     def candidates(self, given: tuple[int, ...]) -> tuple[Candidate, ...]:
         """Those that are compared."""
-        narrow = (_NARROW,) if self._n_samples >= MANY_ROWS else ()
-        return (_CONSTANT, *_JOINT, *narrow, *(_SEVERAL if self._width(given) > 1 else ()))
+        several = _SEVERAL if self._width(given) > 1 else ()
+        return (_CONSTANT, *_JOINT, *self._narrow, *several)
 
     def choose(
         self, given: tuple[int, ...], targets: np.ndarray, *, together: bool = False
     ) -> list[Candidate]:
         """For each target the candidate of least leave-one-out error on the first rows."""
-        few = targets[:CHOICE_ROWS]
+        few = targets[: self.n_choice]
         candidates = [c for c in self.candidates(given) if c.shared or not together]
         losses = np.array([self._errors(given, c, few) for c in candidates])
         if together:
@@ -261,14 +268,18 @@ class Regressions:
                     [*parts, jnp.zeros((n, COLUMN_RANK * zeros.shape[1]))], axis=1
                 )
             elif candidate.kernel == "index":
-                weights = np.linalg.lstsq(free, targets[:, 0], rcond=None)[0]
-                index = standardised(free @ weights)[:, None]
-                factor = _gram_factor(index, self._bandwidth * math.sqrt(2), CHOICE_RANK)
+                index = standardised(z @ self.direction(given, candidate.map, targets[:, 0]))
+                factor = _gram_factor(index[:, None], self._bandwidth * math.sqrt(2), CHOICE_RANK)
             else:
                 if trim:
                     rank = min(rank, gram.sufficient_rank(z.shape[1], bandwidth))
                 factor = _gram_factor(np.hstack([z, zeros]), bandwidth, rank)
             return ridge.spectrum_beside(factor, jnp.asarray(free))
+
+    def direction(self, given: tuple[int, ...], kind: str, target: np.ndarray) -> np.ndarray:
+        """The weights of the columns of Z, read off the first rows: (d,)."""
+        few = self.coordinates(given, kind)[: self.n_choice]
+        return direction(few[: len(target)], target[: self.n_choice])
 
     def _width(self, given: tuple[int, ...]) -> int:
         return self.coordinates(given, "raw").shape[1]

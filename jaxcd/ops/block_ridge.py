@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxcd.ops import gram, ridge
-from jaxcd.ops.block_units import joined
 from jaxcd.ops.precision import double_precision
 from jaxcd.ops.row_blocks import RowBlocks, over_rows, times
 from jaxcd.ops.threads import one_blas_thread
@@ -24,7 +23,6 @@ __all__ = [
     "BlockSpectrum",
     "additive_factor",
     "joint_factor",
-    "least_squares",
     "leave_one_out_residuals",
     "spectrum_beside",
 ]
@@ -134,19 +132,6 @@ def spectrum_beside(blocks: RowBlocks, factor: jax.Array, z: jax.Array) -> Block
     return BlockSpectrum(
         basis, np.concatenate([np.where(free_values > 0, ridge.FREE, 0.0), values])
     )
-
-
-def least_squares(blocks: RowBlocks, z: jax.Array, target: jax.Array) -> jax.Array:
-    """The fit of rows () by a constant and the columns z, without a penalty: rows ()."""
-    free, _ = _turn(blocks, blocks.sums(_free_gram, [z]))
-    products = blocks.sums(_free_products, [z, joined(blocks, [target])])[:, 0]
-    with one_blas_thread():
-        weights = free @ (free.T @ products)
-    return blocks.rows(_fitted, [z], [weights])
-
-
-def _fitted(z: jax.Array, real: jax.Array, weights: jax.Array) -> jax.Array:
-    return times(_free(z, real), weights[:, None])[:, 0]
 
 
 def leave_one_out_residuals(

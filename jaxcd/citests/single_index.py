@@ -1,0 +1,102 @@
+r"""The direction of a single-index model y = f(a' z) + e, f smooth and unknown, by least squares.
+
+The line of least squares shows a where f has a slope, and nothing where f is even (a square, a
+cosine); where f is steep in one tail (an exponential) it shows a badly.  So four starts are
+compared: the line of y and that of its ranks, and of what each leaves the principal Hessian
+direction, the eigenvector of largest size of the mean of r z z'.  From the best one damped
+Gauss-Newton steps follow: f is a sum of Gaussian bumps, its slope is known, and a step regresses
+what is left of y on f'(a' z) z.
+
+Source:
+    Ichimura 1993 for the least squares; Li 1992 for the Hessian directions; Levenberg 1944 for the
+    damping.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from jaxcd.ops.standardising import standardised
+
+__all__ = ["direction"]
+
+#: Middles of the bumps, and their width, in standard deviations of the index.
+_MIDDLES, _WIDTH = np.linspace(-4, 4, 17), 0.7
+#: The penalty of the bumps' weights, and where the damping starts: shares of a mean square.
+_PENALTY, _DAMPING = 1e-6, 1e-3
+_STEPS = 8
+#: Directions of z whose variance is below this share of the largest are left out.
+_LEAST = 1e-10
+
+
+class _Fit(NamedTuple):
+    """a: of length one.  rest: y less f(a' x), (n,).  slope: f'(a' x), (n,)."""
+
+    a: np.ndarray
+    rest: np.ndarray
+    slope: np.ndarray
+
+    @property
+    def loss(self) -> float:
+        return float(self.rest @ self.rest)
+
+
+def direction(z: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """The weights a of the columns of z, of one sign and scale: (n, d), (n,) -> (d,).
+
+    a' z has variance one, and the weight of largest size is positive; zeros where z or the target
+    is constant.  The columns of z have spreads of like size (up to 1e5 apart).
+    """
+    y = standardised(target)
+    x, root = _whitened(z)
+    ranks = standardised(stats.rankdata(target))
+    starts = []
+    for line in (y, ranks):
+        a = x.T @ line / len(x)
+        starts += [a, _hessian_direction(x, line - x @ a)]
+    fits = [_fit(x, y, a) for a in starts if a.any()]
+    if not fits:
+        return np.zeros(z.shape[1])
+    best, damping = min(fits, key=lambda fit: fit.loss), _DAMPING
+    for _ in range(_STEPS):
+        jacobian = x * best.slope[:, None]
+        square = jacobian.T @ jacobian
+        square[np.diag_indices_from(square)] += damping * np.trace(square) / len(square) + _LEAST
+        new = best.a + np.linalg.solve(square, jacobian.T @ best.rest)
+        fit = _fit(x, y, new) if new.any() else best
+        better = fit.loss < best.loss
+        best, damping = (fit, damping / 10) if better else (best, damping * 10)
+    weights = root @ best.a
+    return weights * np.sign(weights[np.abs(weights).argmax()])
+
+
+def _whitened(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """z less its mean times a root, uncorrelated columns of variance one or zero; and the root."""
+    rest = z - z.mean(axis=0)
+    values, vectors = np.linalg.eigh(rest.T @ rest / len(z))
+    kept = values > _LEAST * values[-1]
+    root = vectors * np.where(kept, 1 / np.sqrt(np.where(kept, values, 1.0)), 0.0)
+    return rest @ root, root
+
+
+def _hessian_direction(x: np.ndarray, rest: np.ndarray) -> np.ndarray:
+    values, vectors = np.linalg.eigh((x * rest[:, None]).T @ x)
+    place = np.abs(values).argmax()
+    return vectors[:, place] * (values[place] != 0)
+
+
+def _fit(x: np.ndarray, y: np.ndarray, a: np.ndarray) -> _Fit:
+    """f by penalised least squares along a, which need not have length one."""
+    a = a / np.linalg.norm(a)
+    index = x @ a
+    apart = index[:, None] - _MIDDLES
+    bumps = np.exp(-((apart / _WIDTH) ** 2) / 2)
+    basis = np.column_stack([np.ones(len(y)), index, bumps])
+    square = basis.T @ basis
+    square[np.diag_indices_from(square)] += _PENALTY * np.trace(square) / len(square)
+    weights = np.linalg.solve(square, basis.T @ y)
+    slope = weights[1] - (apart / _WIDTH**2 * bumps) @ weights[2:]
+    return _Fit(a, y - basis @ weights, slope)
