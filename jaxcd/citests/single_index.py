@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxcd.ops.standardising import standardised
+from jaxcd.privacy.rank_maps import exact_rank
 
 __all__ = ["direction"]
 
@@ -51,7 +52,7 @@ def direction(z: np.ndarray, target: np.ndarray) -> np.ndarray:
     """
     y = standardised(target)
     x, root = _whitened(z)
-    ranks = standardised(_ranks(target))
+    ranks = standardised(exact_rank(target))
     starts = []
     for line in (y, ranks):
         a = x.T @ line / len(x)
@@ -70,12 +71,6 @@ def direction(z: np.ndarray, target: np.ndarray) -> np.ndarray:
         best, damping = (fit, damping / 10) if better else (best, damping * 10)
     weights = root @ best.a
     return weights * np.sign(weights[np.abs(weights).argmax()])
-
-
-def _ranks(column: np.ndarray) -> np.ndarray:
-    """Ties at their mean rank."""
-    _, inverse, counts = np.unique(column, return_inverse=True, return_counts=True)
-    return (np.cumsum(counts) - counts / 2)[inverse]
 
 
 def _whitened(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
