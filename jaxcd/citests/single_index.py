@@ -7,6 +7,9 @@ direction, the eigenvector of largest size of the mean of r z z'.  From the best
 Gauss-Newton steps follow: f is a sum of Gaussian bumps, its slope is known, and a step regresses
 what is left of y on f'(a' z) z.
 
+Where symmetry leaves no direction (an eigenvalue twice, a correlation of nothing but rounding)
+there is no such start; of equal ones the first is taken.  So no processor's rounding decides.
+
 Source:
     Ichimura 1993 for the least squares; Li 1992 for the Hessian directions; Levenberg 1944 for the
     damping.
@@ -30,6 +33,8 @@ _PENALTY, _DAMPING = 1e-6, 1e-3
 _STEPS = 8
 #: Directions of z whose variance is below this share of the largest are left out.
 _LEAST = 1e-10
+#: Correlations below this are rounding errors, and numbers are equal up to this share.
+_LOST, _EQUAL = 1e-7, 1e-9
 
 
 class _Fit(NamedTuple):
@@ -57,17 +62,19 @@ def direction(z: np.ndarray, target: np.ndarray) -> np.ndarray:
     for line in (y, ranks):
         a = x.T @ line / len(x)
         starts += [a, _hessian_direction(x, line - x @ a)]
-    fits = [_fit(x, y, a) for a in starts if a.any()]
+    fits = [_fit(x, y, a) for a in starts if np.linalg.norm(a) > _LOST]
     if not fits:
         return np.zeros(z.shape[1])
-    best, damping = min(fits, key=lambda fit: fit.loss), _DAMPING
+    least = min(fit.loss for fit in fits)
+    best = next(fit for fit in fits if fit.loss <= least * (1 + _EQUAL))
+    damping = _DAMPING
     for _ in range(_STEPS):
         jacobian = x * best.slope[:, None]
         square = jacobian.T @ jacobian
         square[np.diag_indices_from(square)] += damping * np.trace(square) / len(square) + _LEAST
         new = best.a + np.linalg.solve(square, jacobian.T @ best.rest)
         fit = _fit(x, y, new) if new.any() else best
-        better = fit.loss < best.loss
+        better = fit.loss < best.loss * (1 - _EQUAL)
         best, damping = (fit, damping / 10) if better else (best, damping * 10)
     weights = root @ best.a
     return weights * np.sign(weights[np.abs(weights).argmax()])
@@ -83,9 +90,13 @@ def _whitened(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _hessian_direction(x: np.ndarray, rest: np.ndarray) -> np.ndarray:
-    values, vectors = np.linalg.eigh((x * rest[:, None]).T @ x)
-    place = np.abs(values).argmax()
-    return vectors[:, place] * (values[place] != 0)
+    """The eigenvector times the size of its eigenvalue; zeros where that eigenvalue comes twice."""
+    values, vectors = np.linalg.eigh((x * rest[:, None]).T @ x / len(x))
+    sizes = np.abs(values)
+    room = _EQUAL * sizes.max() + _LOST
+    place = int((sizes >= sizes.max() - room).argmax())
+    once = np.sum(np.abs(values - values[place]) <= room) == 1
+    return np.asarray(vectors[:, place] * (sizes[place] if once else 0.0))
 
 
 def _fit(x: np.ndarray, y: np.ndarray, a: np.ndarray) -> _Fit:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -80,3 +82,14 @@ def test_nothing_comes_of_constants():
     z = rng.normal(size=(30, 3))
     assert not direction(z, np.full(30, 2.0)).any()
     assert not direction(np.full((30, 3), 2.0), z[:, 0]).any()
+
+
+def test_rounding_decides_nothing_where_symmetry_leaves_no_direction():
+    """Every cell of {-1, 1}^4 equally often: no line, and the Hessian is what the product is."""
+    z = np.array(list(product((-1.0, 1.0), repeat=4)))[np.random.default_rng(1).permutation(16)]
+    for y in (z[:, 0] * z[:, 1] * z[:, 2], z[:, 0] * z[:, 1] + z[:, 2] * z[:, 3]):
+        assert not direction(z, y).any()
+    # z1 z2 has the eigenvalues -1 and 1, of equal size: the first of the two, however they round.
+    for scale in (1.0, 1 + 1e-15, 3.0):
+        found = direction(z, scale * z[:, 0] * z[:, 1])
+        assert alignment(found, np.array([1.0, -1.0, 0.0, 0.0]), z) > 1 - 1e-6
