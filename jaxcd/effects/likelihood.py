@@ -21,14 +21,10 @@ takes it to be, both to first order.
 *Rows that may be empty.*  mu_c >= 0 makes estimates of many small cells too large, all of them, and
 the interval then covers too little.  So it is asked for only in the rows of a table (the cells that
 a conditional probability divides) whose sum is within 5 standard deviations of its noise: there D
-needs it, and is wide, up to all that is possible.  There a row may be empty, and then the
-likelihood ratio at the truth is larger than chi-square says, because the truth is at an end: v
-counts more than once, 1.5 times in a row that is seen as empty, less in one that has more, once in
-one with 5.  The rows with more than 5 may have any mu_c > -v.  Both numbers were chosen on Sachs,
-Asia and Child by ``benchmarks.effects`` and are not derived.  With v once, .95 to .96 of all
-intervals cover, but of those of single strong effects .85 of 40 on Sachs: estimates in rows that
-are mostly noise are drawn to no effect.  An interval that is half as wide as what is possible
-covers nearly always; where many are, more cover than they say.
+needs it, and is wide, up to all that is possible.  The rows with more may have any mu_c > -v.  The
+5 was chosen on Sachs, Asia and Child by ``benchmarks.effects`` and is not derived.  An interval
+that is half as wide as what is possible covers nearly always; where many are, more cover than they
+say.
 
 *The ends* are the largest and smallest D in a convex set, found by steps to the point of the set
 that is best for the present gradient (Frank and Wolfe): mu_c + v = t (T_c + v) / (eta - g_c),
@@ -61,9 +57,7 @@ __all__ = [
     "profile_of_tables",
 ]
 
-# Standard deviations of its noise: a row with more is surely not empty; one with less may be, and v
-# counts up to so many times in it.
-_FULL, _OPEN = 5.0, 1.5
+_FULL = 5.0  # standard deviations of its noise: a row with more is surely not empty
 _LEAST = 1e-9  # of a cell's weight, in records
 _NONE = 1e-6  # rows more in each stratum, in the place of none
 _STAGES = (1.0, 0.1, 0.01, 1e-3, 1e-4)
@@ -211,7 +205,7 @@ class _Likelihood:
         flat = np.concatenate([table.ravel() for table in tables])
         each = zip(tables, variances, axes, strict=True)
         seen = np.concatenate([_seen(table, v, axis).ravel() for table, v, axis in each])
-        self.v = self.each(variances) * _times(seen)
+        self.v = self.each(variances)
         self.floor = np.where((seen > _FULL) & signed, -self.v, 0.0)
         self.weight = np.maximum(flat + self.v, _LEAST)
         self._room = self.each(n - self.sums(self.floor)) + self.v
@@ -288,12 +282,6 @@ def _seen(table: np.ndarray, variance: float, axis: int) -> np.ndarray:
     rows = np.broadcast_to(table.sum(axis=axis, keepdims=True), table.shape)
     error = math.sqrt(variance * table.shape[axis])
     found: np.ndarray = rows / error if error else np.where(rows > 0, math.inf, 0.0)
-    return found
-
-
-def _times(seen: np.ndarray) -> np.ndarray:
-    """How often v counts: once in a row of five standard deviations, and more the less it has."""
-    found: np.ndarray = 1.0 + (_OPEN - 1.0) * np.clip(1.0 - seen / _FULL, 0.0, 1.0)
     return found
 
 
@@ -374,7 +362,7 @@ def profile_of_tables(
     n, top, least = float(likelihood.n.max()), likelihood.top, np.full(len(tables), _NONE)
     estimate = functional.value(top, least)
     move = functional.slope(top, least)
-    noisy = likelihood.each(likelihood.variances)
+    noisy = likelihood.v
     spread = top + noisy
     # Of the estimate: an error in cell c moves it by h_c; the totals are known.
     h = move - likelihood.each(likelihood.sums(move * spread) / likelihood.sums(spread))

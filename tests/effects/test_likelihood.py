@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from scipy import optimize, special
 
-from jaxcd.effects.likelihood import Contrast, Interval, _times, profile_interval
+from jaxcd.effects.likelihood import Contrast, Interval, profile_interval
 
 BINARY = Contrast(0, 1, np.array([0.0, 1.0]))
 
@@ -152,8 +150,3 @@ def test_ends_are_computed_once_and_only_when_asked_for() -> None:
     interval = Interval(0.5, 0.1, ends)
     assert interval.estimate == 0.5 and not asked
     assert (interval.low, interval.high) == (-1.0, 2.0) and len(asked) == 1
-
-
-def test_noise_counts_more_the_emptier_a_row_is() -> None:
-    seen = np.array([-3.0, 0.0, 2.5, 5.0, 40.0, math.inf])
-    assert _times(seen) == pytest.approx([1.5, 1.5, 1.25, 1.0, 1.0, 1.0])
