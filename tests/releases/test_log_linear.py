@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import math
@@ -136,13 +137,24 @@ def test_as_many_pairs_are_found_as_have_p_values_below_the_level_of_that_many()
         return lambda n_found: rate * n_found / 28
 
     numbers = []
-    for level in (share(1e-6), share(0.01), share(0.9), LogLinear().level(8, 600)):
+    for level in (share(1e-6), share(0.01), share(0.9), LogLinear().level(noisy)):
         alone = [found(always(level(k))) for k in range(1, 29)]
         most = max((k for k, those in enumerate(alone, 1) if len(those) >= k), default=0)
         assert found(level) == (alone[most - 1][:most] if most else [])
         numbers.append(most)
     assert len(set(numbers)) > 1
-    assert LogLinear(alpha=0.003).level(8, 600)(5) == 0.003
+    assert LogLinear(alpha=0.003).level(noisy)(5) == 0.003
+
+
+def test_pairs_that_were_not_measured_do_not_count_among_the_tests():
+    noisy = noisy_of(chain(2_000, seed=0, d=5, keep=0.6), (2,) * 5, variance=300.0, seed=1)
+    few = {s: v for s, v in noisy.values.items() if len(s) < 2 or s in ((0, 1), (1, 2))}
+    chosen = dataclasses.replace(noisy, values=few)
+    level, of_few = LogLinear().level(noisy), LogLinear().level(chosen)
+    assert [level(k) for k in (1, 2)] == pytest.approx([0.05, 0.05])  # at most 100 / n
+    assert level(0) == of_few(0) == 0.0
+    large = dataclasses.replace(chosen, n_samples=200), dataclasses.replace(noisy, n_samples=200)
+    assert [LogLinear().level(one)(1) for one in large] == pytest.approx([0.1, 0.05])
 
 
 def test_levels_of_the_choice_are_kept_under_noise():

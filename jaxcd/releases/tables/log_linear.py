@@ -99,10 +99,10 @@ class LogLinear(InteractionsKind):
         shares: positive weights of the two rounds in rho, or with delta = 0 in epsilon; where all
             pairs are measured.
         alpha: a pair joins the model where its p-value under the model is below this, between 0
-            and 1.  None: half the number of the model's pairs over that of all pairs (Benjamini and
-            Hochberg 1995), and at most 100 / n, kept within .005 and .1: half a false pair is
-            expected among independent columns, and where much is found more is let in, of which
-            the search takes its choice.
+            and 1.  None: half the number of the model's pairs over that of the measured ones
+            (Benjamini and Hochberg 1995), and at most 100 / n, kept within .005 and .1: half a
+            false pair is expected among independent columns, and where much is found more is let
+            in, of which the search takes its choice.
         max_clique_cells: pairs that would give the model a table of more cells are left out, from
             16; time and memory grow with it.
         max_candidates: most possible neighbours of a column, 1 to 16.
@@ -202,12 +202,16 @@ class LogLinear(InteractionsKind):
             return 0
         return math.ceil(_PAIRS_A_COLUMN * domain.n_columns)
 
-    def level(self, n_columns: int, n_samples: int) -> fit.Level:
-        """The level at which a pair joins the model, by the number of the model's pairs."""
-        alpha, n_pairs = self.alpha, max(1, math.comb(n_columns, 2))
+    def level(self, noisy: fit.NoisyInteractions) -> fit.Level:
+        """The level at which a pair joins the model, by the number of the model's pairs.
+
+        What was not measured is not tested either, so it does not count among the tests.
+        """
+        alpha = self.alpha
         if alpha is not None:
             return lambda n_found: alpha
-        most = min(_MOST_ALPHA, max(_LEAST_ALPHA, _FALSE_BY_ROWS / n_samples))
+        n_pairs = max(1, sum(len(columns) == 2 for columns in noisy.values))
+        most = min(_MOST_ALPHA, max(_LEAST_ALPHA, _FALSE_BY_ROWS / noisy.n_samples))
         return lambda n_found: min(most, _FALSE_PAIRS * n_found / n_pairs)
 
     def modelled(
@@ -215,7 +219,7 @@ class LogLinear(InteractionsKind):
     ) -> tuple[tuple[Columns, ...], tuple[Columns, ...]]:
         """The model's pairs and triples, and the candidates of each column."""
         d = len(noisy.cardinalities)
-        level = self.level(d, noisy.n_samples)
+        level = self.level(noisy)
         selected, _ = fit.select_pairs(
             noisy,
             level=level,
@@ -306,7 +310,7 @@ class LogLinear(InteractionsKind):
             if bought:
                 joined, model = fit.select_pairs(
                     noisy,
-                    level=self.level(len(levels), shop.n_samples),
+                    level=self.level(noisy),
                     max_cells=self.max_clique_cells,
                     start=joined,
                     absent=_unmeasured(noisy),
