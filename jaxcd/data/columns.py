@@ -33,6 +33,8 @@ from jaxcd.errors import DataError
 
 MISSING_TEXTS = frozenset({"", "NA", "N/A", "#N/A", "NaN", "nan", "NAN", "null", "NULL"})
 """Texts that mean a missing value, unless they are declared as levels."""
+# pandas' marks of a missing cell, known by the names of their types: pandas need not be installed.
+_NULLS = frozenset({"NAType", "NaTType"})
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -129,7 +131,9 @@ def is_missing(value: object) -> bool:
     """Whether a cell is one of those that usually mean a missing value."""
     if isinstance(value, str):
         return value.strip() in MISSING_TEXTS
-    return value is None or (isinstance(value, (float, np.floating)) and math.isnan(value))
+    if value is None or type(value).__name__ in _NULLS:
+        return True
+    return isinstance(value, (float, np.floating)) and math.isnan(value)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

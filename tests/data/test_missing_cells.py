@@ -7,6 +7,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -204,3 +205,23 @@ def test_a_cell_changes_its_own_row_alone(cells, place) -> None:
     changed |= one.is_missing("b") != two.is_missing("b")
     assert set(np.flatnonzero(changed)) <= {place % len(cells)}
     assert two.is_missing("a")[place % len(cells)] and two.is_missing("c")[place % len(cells)]
+
+
+@pytest.mark.parametrize("mark", [pd.NA, pd.NaT, None, float("nan")], ids=repr)
+@pytest.mark.parametrize("dtype", ["Int64", "Float64", object])
+def test_marks_of_pandas_for_missing_cells_are_missing(mark: Any, dtype: Any) -> None:
+    """Also where another value could take their place."""
+    if dtype == "Int64" and mark is pd.NaT:
+        pytest.skip("pandas does not take it")
+    domain = jaxcd.Domain(
+        {
+            "a": jaxcd.Ordinal((0, 1), missing=True, other=0),
+            "x": jaxcd.Numeric(0, 5, missing=True),
+            "b": jaxcd.Categorical((0, 1)),
+        }
+    )
+    cells = [1, mark if dtype is object else None, 0]
+    frame = pd.DataFrame({"a": cells, "x": cells, "b": [0, 1, 1]}).astype({"a": dtype, "x": dtype})
+    data = jaxcd.Dataset.from_frame(frame, domain=domain)
+    for name in ("a", "x"):
+        assert data.is_missing(name).tolist() == [False, True, False]

@@ -361,3 +361,17 @@ def test_too_large_tables_are_refused():
     release = LogLinear().release(data, budget=NO_PRIVACY)
     assert release.is_measured((0, 1, 2)) and not release.is_measured((0, 1, 2, 3))
     refused(OptionError, "columns", release.table, (0, 1, 2, 3))
+
+
+def test_two_rows_of_many_levels_end_in_a_release():
+    """Entries that no row drawn from the model has are no reason to stop."""
+    codes = np.random.default_rng(0).integers(0, 10, (2, 6))
+    codes[:, 1] = codes[:, 2] = codes[:, 0]
+    for seed in range(6):
+        bought = jaxcd.release(
+            coded(codes, *[10] * 6),
+            LogLinear(selected=7),
+            budget=Budget(3.0, 1e-6),
+            noise=simulated(seed),
+        )
+        assert bought.model.sample(10).shape == (10, 6)

@@ -769,3 +769,17 @@ def test_listed_sets_change_no_answer(
     assert [level.n_asked for level in found.info["levels"]] == [
         level.n_asked for level in asked.info["levels"]
     ]
+
+
+def test_there_is_no_second_round_where_noise_would_hide_much():
+    """All is then spent on the columns, the choices and the pairs."""
+    data = dependent(0, 1_000, *[3] * 12)
+    few = jaxcd.release(data, LogLinear(), budget=Budget(1.0, 1e-6), noise=simulated())
+    much = jaxcd.release(data, LogLinear(), budget=Budget(8.0, 1e-6), noise=simulated())
+    second = [["round 2" in str(charge) for charge in one.charges] for one in (few, much)]
+    assert not any(second[0]) and any(second[1])
+    for one in (few, much):
+        assert one.spent.epsilon == pytest.approx(one.cost.epsilon, rel=1e-6)
+    for epsilon, parts in ((1.0, 3), (8.0, 4)):
+        budget = Budget(epsilon, 1e-6)
+        assert len(LogLinear().chosen_shares(data.domain, 1_000, budget=budget)) == parts

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 from jaxcd.checks import check_whole
 from jaxcd.data import Domain
@@ -60,14 +60,11 @@ class InteractionsKind(ReleaseKind):
         shares: the weights of the rounds, where all pairs are measured.
         knowledge: what is known before; public.
         selected: how many pairs are chosen; 0 for none, None for the usual number.
-        chosen_shares: the weights of the single columns, the choices, the chosen pairs, and what
-            comes later, where pairs are chosen.
     """
 
     shares: tuple[float, ...]
     knowledge: Knowledge | None
     selected: int | None
-    chosen_shares: ClassVar[tuple[float, ...]]
 
     def knowing(self, knowledge: Knowledge | None) -> ReleaseKind:
         """The same purchase, which need not measure what is known."""
@@ -125,6 +122,12 @@ class InteractionsKind(ReleaseKind):
         measured.  From public facts.
         """
 
+    @abc.abstractmethod
+    def chosen_shares(self, domain: Domain, n_samples: int, *, budget: Budget) -> tuple[float, ...]:
+        """The weights of the single columns, the choices, the chosen pairs, and what comes later,
+        where pairs are chosen.  From public facts.
+        """
+
     def n_selected(self, domain: Domain, n_samples: int, *, budget: Budget) -> int:
         """How many pairs are chosen; 0 where all are measured.  From public facts.
 
@@ -152,7 +155,8 @@ class InteractionsKind(ReleaseKind):
         n_selected = self.n_selected(domain, n_samples, budget=budget)
         if not n_selected:
             return everything
-        ledger, share = Ledger(budget), self.chosen_shares[2] / sum(self.chosen_shares)
+        shares = self.chosen_shares(domain, n_samples, budget=budget)
+        ledger, share = Ledger(budget), shares[2] / sum(shares)
         n_pairs = n_selected + len(KnownPairs.of(self.knowledge, domain.names).kept)
         if budget.delta > 0:
             levels = sorted(number or 1 for number in domain.cardinalities)

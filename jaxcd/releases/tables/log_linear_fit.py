@@ -360,7 +360,9 @@ class _Directions:
         products = np.zeros((width, width))
         if width:  # BLAS takes no empty matrix
             products = linalg.blas.dsyrk(1.0, self._of_terms.T)  # the upper half is enough
-        products[np.diag_indices_from(products)] *= 1 + 1 / self._n_rows
+        own = np.diagonal(products)
+        # an entry that no drawn row has says nothing, and must not stop the others
+        np.fill_diagonal(products, np.where(own > 0, own * (1 + 1 / self._n_rows), 1.0))
         self._factor = linalg.cho_factor(products)
         self._variances = np.repeat(
             [noisy.variances[t] for t in self._terms], [model.theta[t].size for t in self._terms]

@@ -79,9 +79,10 @@ _MOST_ALPHA, _FALSE_PAIRS = 0.01, 10.0
 _MOST_PARENTS = 5
 # Pairs are chosen where there are more columns than these, unless round 1 were quiet (above): so
 # many for each column, and not more than leave the Gumbel noise of a choice at such a share of n,
-# for then noise does the choosing.  With ``chosen_shares`` chosen on andes with 100,000 rows and a
-# random network of 1,000 columns with 20,000.
+# for then noise does the choosing.  With their shares (the columns, the choices, the pairs, rounds
+# 2 and 3) chosen on andes with 100,000 rows and a random network of 1,000 columns with 20,000.
 _MANY_COLUMNS, _PAIRS_A_COLUMN, _ROUNDS, _CHOOSING_NOISE = 60, 3, 10, 0.02
+_CHOSEN_SHARES = (0.07, 0.35, 0.28, 0.05, 0.25)
 
 
 @final
@@ -183,7 +184,6 @@ class Marginals(InteractionsKind):
     word: ClassVar[str] = "marginals"
     takes_people: ClassVar[bool] = True
     takes_sites: ClassVar[bool] = True
-    chosen_shares: ClassVar[tuple[float, ...]] = (0.07, 0.35, 0.28, 0.05, 0.25)
     title: ClassVar[str] = "marginal tables, and the graph of the highest set score"
 
     def __post_init__(self) -> None:
@@ -220,7 +220,11 @@ class Marginals(InteractionsKind):
         room = ledger.remaining_epsilon / epsilon
         if budget.delta > 0:
             room = ledger.remaining_rho / range_to_gdp_rho(epsilon)
-        return max(1, min(_PAIRS_A_COLUMN * d, int(self.chosen_shares[1] * room)))
+        return max(1, min(_PAIRS_A_COLUMN * d, int(_CHOSEN_SHARES[1] * room)))
+
+    def chosen_shares(self, domain: Domain, n_samples: int, *, budget: Budget) -> tuple[float, ...]:
+        """The same for every domain and budget."""
+        return _CHOSEN_SHARES
 
     def buy(self, door: Door, accountant: Accountant) -> ReleasedMarginals:
         """Three rounds, each planned on what the rounds before it released."""
@@ -363,7 +367,7 @@ def _bought(options: Marginals, door: Door, accountant: Accountant) -> ReleasedM
                 lambda bought, left: expected_of_released(PairTables(shop), bought, left),
                 n_selected=n_selected,
                 n_rounds=_ROUNDS,
-                shares=options.chosen_shares,
+                shares=_CHOSEN_SHARES,
             )
             prices = (0.0, *later)
         else:
