@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
 import jax
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 import jaxcd
 from benchmarks.patients import HANDFULS, cpdag, patients
 from jaxcd.ops.moments import contrast_basis
+from jaxcd.releases.features.canonical_correlation import raised
 from jaxcd.releases.features.feature_score import FeatureScore
 from jaxcd.releases.features.rare_levels import (
     level_shares,
@@ -132,3 +134,51 @@ def test_regions_of_a_handful_of_people_are_joined_to_nothing() -> None:
         assert list(run.info["pooled_levels"]["region"]) == rare
         assert any("region: 8, 9, 10, 11" in words for words in run.info["warnings"])
     assert n_true >= 0.95 * 20 * truth.n_edges
+
+
+def beside(rng: np.random.Generator, n: int, *, share: float, strength: float) -> jaxcd.Dataset:
+    """Independent columns, and a binary one with about this share, on which the first acts."""
+    numbers = rng.normal(size=(n, 4))
+    place = strength * numbers[:, 0] + rng.logistic(size=n)
+    codes = np.column_stack([rng.integers(0, 2, n), place > np.quantile(place, 1 - share)])
+    domain = {f"x{j}": jaxcd.Numeric(-5, 5) for j in range(4)}
+    domain |= {name: jaxcd.Categorical((0, 1)) for name in ("even", "rare")}
+    return jaxcd.Dataset.from_array(np.hstack([numbers, codes]), domain=jaxcd.Domain(domain))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.005, 0.02, 0.05])
+def test_noise_makes_no_edges_of_a_binary_column_that_hardly_varies(share: float) -> None:
+    """Without variances that are raised there are 4 to 8 false edges in each run."""
+    n_edges = 0
+    for seed in range(6):
+        data = beside(np.random.default_rng(seed), 10_000, share=share, strength=0.0)
+        n_edges += jaxcd.search(bought(data, BUDGET, seed)).graph.n_edges
+    assert n_edges <= 1
+
+
+def test_a_cause_of_a_binary_column_is_found_where_rows_suffice() -> None:
+    for share, n in ((0.2, 10_000), (0.05, 20_000), (0.02, 50_000)):
+        data = beside(np.random.default_rng(0), n, share=share, strength=1.5)
+        graph = jaxcd.search(bought(data, BUDGET)).graph
+        assert graph.adjacent("x0", "rare") and graph.n_edges == 1
+
+
+def test_variances_are_raised_until_noise_makes_no_edge() -> None:
+    """The condition of the module's docstring, for every pair; without noise nothing changes."""
+    data = beside(np.random.default_rng(1), 5_000, share=0.02, strength=0.0)
+    without = FeatureScore(bought(data))
+    blocks = without._release.blocks
+    assert np.array_equal(without._covariance, without._widened())
+    score = FeatureScore(bought(data, BUDGET))
+    release, n = score._release, score.effective_samples
+    own = [score._covariance[np.ix_(block, block)] for block in blocks]
+    least = [float(np.linalg.eigvalsh(block)[0]) for block in own]
+    mean = [float(np.trace(block)) / len(block) for block in own]
+    for i, j in itertools.combinations(range(len(blocks)), 2):
+        size = len(release.blocks[i]) * len(release.blocks[j])
+        means = [np.sum(release.means[release.blocks[k]] ** 2) for k in (i, j)]
+        nats = n / 2 * release.noise**2 * (1 + sum(means) / release.anchor**2) * size
+        price = np.log(n) / 2 * size + n / 2 * 0.1**2
+        asked = nats * (1 + 3 * np.sqrt(2 / size)) / price
+        assert max(least[i] * mean[j], least[j] * mean[i]) >= asked * (1 - 1e-9)
+    assert not np.array_equal(score._covariance, raised(release.covariance, release.floor))

@@ -12,10 +12,26 @@ over parents of the last term is the price of a dependence too weak to count, be
 additive regressions are not exact.  Levels that are too rare to be told from noise are left out
 (:mod:`jaxcd.releases.features.rare_levels`).  A difference of a set function, it is equal for
 equivalent graphs.
+
+*Columns that hardly vary.*  C is what is left of products when those of the means are taken off, so
+that between two columns with means m_i, m_j its noise has variance s^2 u, u = 1 + (|m_i|^2 +
+|m_j|^2) / a^2, a the anchor.  Of a binary column of which nearly all rows are equal |m| is nearly 1
+and the variance v nearly 0, and noise alone would make edges: to the score it adds about
+
+    (N / 2) s^2 u r_i r_j / (v_i v_j)
+
+nats, times a chi-square with r_i r_j degrees of freedom over its mean.  What an edge costs must be
+more than that with 3 standard deviations, so v_i v_j is asked to be at least
+
+    t = (1 + 3 sqrt(2 / (r_i r_j))) N s^2 u r_i r_j / (penalty log(N) r_i r_j + N effect^2),
+
+and the eigenvalues of a column's own block are raised to t / v_i of the column where that asks for
+the most, both to sqrt(t) where both are small.  Without noise nothing is raised.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, final
 
@@ -32,6 +48,7 @@ __all__ = ["FeatureScore"]
 # A column whose features hardly vary (they have length one) is not taken for one that noise makes
 # hopeless for all others.
 _LEAST_VARIANCE = 0.1
+_DEVIATIONS = 3.0  # of the chi-square that noise adds to the score of an edge
 Columns = tuple[int, ...]
 
 
@@ -86,10 +103,35 @@ class FeatureScore(BatchedScore):
             penalty / 2 * log_rows(self.effective_samples, n_samples=bought.n_samples)
         )
         self._edge_price = self.effective_samples / 2 * CanonicalCorrelation(effect).effect ** 2
+        self._covariance = self._widened()
         self._determinants: dict[Columns, float] = {(): 0.0}
         self._candidates = strongest(
             _partial_strengths(self._covariance, bought.blocks), n_candidates
         )
+
+    def _widened(self) -> np.ndarray:
+        """The covariances, with variances so large that noise makes no edges."""
+        release, found = self._release, self._covariance.copy()
+        own = [found[np.ix_(block, block)] for block in release.blocks]
+        several = [column for column, size in enumerate(self._sizes) if size]
+        variances = {i: float(np.trace(own[i])) / int(self._sizes[i]) for i in several}
+        shifts = {i: float(np.sum(release.means[release.blocks[i]] ** 2)) for i in several}
+        noise = self.effective_samples / 2 * release.noise**2
+        for j in several:
+            least = 0.0
+            for i in several:
+                if i == j:
+                    continue
+                size = int(self._sizes[i] * self._sizes[j])
+                most = 1 + _DEVIATIONS * math.sqrt(2 / size)
+                spread = 1 + (shifts[i] + shifts[j]) / release.anchor**2
+                price = self._parameter_price * size + self._edge_price
+                asked = most * noise * spread * size / price
+                least = max(least, asked / max(variances[i], math.sqrt(asked), 1e-300))
+            if np.linalg.eigvalsh(own[j])[0] < least:
+                block = release.blocks[j]
+                found[np.ix_(block, block)] = raised(own[j], least)
+        return found
 
     most_exact = 18
 
