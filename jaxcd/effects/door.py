@@ -88,7 +88,7 @@ def effect(
     the union has its level wherever the true graph, or one with the same adjustment sets, is among
     those drawn.  That is likely where edges are strong beside sampling and noise, and fails where
     the truth is not faithful, or an edge is too weak to be found in the release and so in any
-    draw.  In ``benchmarks.effects``, with 100,000 rows and epsilon 1, .94 (Asia, pure), .98 (Sachs)
+    draw.  In ``benchmarks.effects``, with 100,000 rows and epsilon 1, .94 (Asia, pure), .99 (Sachs)
     and .98 (Child, both with delta 1e-6) of the effects are inside, of 180 to 640 in 10 data sets.
 
     Args:
