@@ -521,6 +521,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
         ("t.csv", "a,b\n1,\n2,\n", None, "'b' holds missing values only"),
         ("t.csv", "a,b\n1,NaN\n2,\n", None, "'b' holds missing values only"),
         ("t.csv", "a\n1\n2\n", None, "at least 2 columns"),
+        ("t.csv", "a;b\n1;0,5\n2;1,5\n", None, "separated by ';': write the file with commas"),
         ("t.csv", "a,a\n1,2\n2,1\n", None, "'a' occurs twice"),
         ("t.txt", "a,b\n1,2\n2,1\n", None, "use .csv, .csv.gz or .parquet"),
         ("t.csv", "a,b\n1,2\n2,1\n", "{", "domain file"),

@@ -101,7 +101,7 @@ def _read(path: Path) -> Any:
     try:
         text = path.read_text(encoding="utf-8")
         return from_dot(text) if path.suffix == ".dot" else from_json_dict(json.loads(text))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         if type(error).__module__.startswith("jaxcd"):
             raise
         raise DataError(

@@ -192,7 +192,7 @@ def knowledge(file: Path | None) -> Knowledge | None:
         raise DataError(f"--knowledge: file {str(file)!r} does not exist; check the path")
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:  # also what is no UTF-8
+    except (ValueError, RecursionError) as error:  # also what is no UTF-8
         raise FormatError(f"--knowledge: file {str(file)!r} is no JSON: {error}") from None
     return Knowledge.from_json_dict(content)
 

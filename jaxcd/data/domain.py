@@ -401,6 +401,8 @@ def domain_from_json(text: str) -> Domain:
         )
     except json.JSONDecodeError as error:
         raise FormatError(f"line {error.lineno}: not valid JSON ({error.msg})") from None
+    except RecursionError:
+        raise FormatError("line 1: nested too deeply; give a domain's JSON") from None
     if not isinstance(content, dict) or not isinstance(content.get("columns"), dict):
         raise FormatError(
             'line 1: expected an object such as {"columns": {"smoke": {"type": "categorical", '

@@ -35,9 +35,21 @@ def checked_names(names: Sequence[object]) -> tuple[str, ...]:
     if len(names) < 2:
         raise DataError(
             f"the data must have at least 2 columns, not {len(names)}; nothing can be discovered "
-            "in fewer"
+            f"in fewer{_other_separator(names)}"
         )
     return tuple(str(name) for name in names)
+
+
+def _other_separator(names: Sequence[object]) -> str:
+    """The cure where a single name is a header with another separator than a comma."""
+    header = "".join(map(str, names))
+    found = next((mark for mark in (";", "\t", "|") if mark in header), None)
+    if found is None:
+        return ""
+    return (
+        f"; the header {header[:60]!r} is separated by {found!r}: write the file with commas "
+        "between columns, and points in numbers"
+    )
 
 
 def raw_columns_of_array(

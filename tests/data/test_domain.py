@@ -258,6 +258,12 @@ def test_every_level_matches_itself_and_its_text(declared: list) -> None:
         assert index.code(str(level)) == code
 
 
+def test_a_file_that_is_nested_too_deeply_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "d.json").write_text("[" * 100_000)
+    with pytest.raises(FormatError, match="nested too deeply"):
+        Domain.read(tmp_path / "d.json")
+
+
 def test_repr_of_a_domain_shows_no_level() -> None:
     domain = Domain.infer([["secret1", 5], ["secret2", 7]], names=["name", "count"])
     assert "secret" not in repr(domain)
