@@ -10,6 +10,9 @@ age and bmi as numbers (``mixed``) or in bins (``binned``), and five of the colu
 Reported are the runs in which ``region`` has an edge, the number of these edges and of all, and F1
 of the skeleton where no other column is left out.  Run r: data seed r, noise seed r + 1000.
 
+Beside them tables of which all columns are independent, normal ones and discrete ones with the
+shares of levels that the table's name says (``INDEPENDENT``): every edge is false, and counted.
+
 What may be seen: a log-linear model takes in a pair at the level of
 ``jaxcd.LogLinear(alpha=None)``, with 10 columns and 10,000 rows .01, so that one of region's 9
 pairs may join in up to .09 of the runs.  That is the one run of 20 in the row of 10,000 binned
@@ -23,40 +26,76 @@ from argparse import Namespace
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 import jaxcd
 from benchmarks import experiment as ex
 from benchmarks.patients import cpdag, patients
 
 DELTA = 1e-6
 FEW = ("region", "smoker", "hypertension", "stage", "treatment")
+INDEPENDENT: dict[str, tuple[int, tuple[tuple[float, ...], ...]]] = {
+    "binary 1%": (5, ((0.5, 0.5), (0.99, 0.01))),
+    "binary 5%": (5, ((0.5, 0.5), (0.95, 0.05))),
+    "constant": (2, ((1.0, 0.0),)),
+    "97, 2 and 1%": (4, ((0.97, 0.02, 0.01),)),
+    "five binary 5%": (1, ((0.95, 0.05),) * 5),
+    "ten binary 10%": (2, ((0.9, 0.1),) * 10),
+}
+"""Tables of independent columns: how many numeric ones, and the shares of levels of the others."""
 SIZES: dict[str, tuple[tuple[int, float], ...]] = {
     "mixed": ((10_000, 1.0), (30_000, 1.0), (30_000, 4.0)),
     "binned": ((10_000, 1.0), (30_000, 1.0), (30_000, 4.0), (100_000, 1.0)),
     "few": ((3_000, 1.0), (10_000, 1.0), (30_000, 1.0), (30_000, 4.0)),
+    **dict.fromkeys(INDEPENDENT, ((3_000, 1.0), (10_000, 1.0), (50_000, 1.0))),
 }
 """Tables, with numbers of rows and epsilons."""
 KEY = ("table", "n_samples", "epsilon", "n_runs")
 
 
+def independent(table: str, n: int, seed: int) -> jaxcd.Dataset:
+    """Rows of a table of independent columns."""
+    n_numbers, discrete = INDEPENDENT[table]
+    rng = np.random.default_rng(seed)
+    columns = [rng.normal(size=n) for _ in range(n_numbers)]
+    columns += [rng.choice(len(shares), size=n, p=shares) for shares in discrete]
+    domain: dict[str, Any] = {f"x{j}": jaxcd.Numeric(-5, 5) for j in range(n_numbers)}
+    for j, shares in enumerate(discrete):
+        domain[f"d{j}"] = jaxcd.Categorical(tuple(range(len(shares))))
+    return jaxcd.Dataset.from_array(np.column_stack(columns), domain=jaxcd.Domain(domain))
+
+
+def rows_of(table: str, n: int, seed: int) -> jaxcd.Dataset:
+    """The rows of a table."""
+    if table in INDEPENDENT:
+        return independent(table, n, seed)
+    data = patients(n, seed=seed, mixed=table == "mixed")
+    return data.select(FEW) if table == "few" else data
+
+
 def measure(table: str, n: int, epsilon: float, runs: int) -> dict[str, Any]:
     """``runs`` tables with one noise draw each."""
-    truth, graphs, kinds, joined = cpdag(), [], set(), []
+    graphs, kinds = [], set()
     for seed in range(runs):
-        data = patients(n, seed=seed, mixed=table == "mixed")
         found = jaxcd.discover(
-            data.select(FEW) if table == "few" else data,
+            rows_of(table, n, seed),
             budget=jaxcd.Budget(epsilon, DELTA),
             key=None,
             noise=jaxcd.SimulatedNoise(ex.key(1000, seed)),
         )
         graphs.append(found.graph)
         kinds.add(str(found.info["algorithm"]))
-        joined.append(int(found.graph.adjacency[found.graph.index("region")].sum()))
+    search, n_edges = " or ".join(sorted(kinds)), ex.mean(graph.n_edges for graph in graphs)
+    if table in INDEPENDENT:
+        with_edges = sum(graph.n_edges > 0 for graph in graphs)
+        return {"search": search, "runs_with_edges": with_edges, "n_edges": n_edges}
+    joined = [int(graph.adjacency[graph.index("region")].sum()) for graph in graphs]
+    truth = cpdag()
     return {
-        "search": " or ".join(sorted(kinds)),
+        "search": search,
         "runs_with_region": sum(number > 0 for number in joined),
         "region_edges": sum(joined),
-        "n_edges": ex.mean(graph.n_edges for graph in graphs),
+        "n_edges": n_edges,
         **({} if table == "few" else ex.means(ex.scores(graphs, truth, "skeleton_f1"))),
     }
 
@@ -79,7 +118,7 @@ EXPERIMENT = ex.Experiment(
     columns=ex.columns_of(
         "table; rows=n_samples:,; epsilon:g; search; runs=n_runs; "
         "runs with an edge of region=runs_with_region; such edges=region_edges; "
-        "edges=n_edges:.1f; "
+        "runs with an edge=runs_with_edges; edges=n_edges:.1f; "
         "skeleton F1 (se)=skeleton_f1+:.3f"
     ),
     options=(
