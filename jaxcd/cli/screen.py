@@ -107,7 +107,8 @@ def show_plan(
         label, _, words = reason.partition(": ")
         _line(console, label, words)
     for words in choice.warnings:
-        _line(console, "warning", words)
+        if f"warning: {words}" not in choice.reasons:
+            _line(console, "warning", words)
     if knowledge is not None:
         _line(console, "knowledge", f"{knowledge}, which must not come from the data")
     if choice.alpha is not None:
