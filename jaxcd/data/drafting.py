@@ -54,6 +54,12 @@ _REPEATS = (
     "to one person"
 )
 
+_OTHER_SPELLING = (
+    "holds numbers with decimal commas or percent signs; write 4,5 as 4.5 and 12.3% as 12.3 in the "
+    "file, and draft anew"
+)
+_LOCAL_NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?\s*%?")
+
 
 @dataclass(frozen=True)
 class Note:
@@ -214,10 +220,27 @@ def _proposal(raw: RawColumn) -> _Found:
         return _Found(None, "is empty: every cell is missing")
     if cells.share(is_date) >= _MOSTLY:
         return _Found(None, "looks like dates or times")
+    if _in_other_spelling(cells):
+        return _Found(None, _OTHER_SPELLING)
     try:
         return _numbers(cells) or _text(cells)
     except DomainError:  # such as the text "1" beside the number 1
         return _Found(None, "has cells that cannot be told apart in a file")
+
+
+def _in_other_spelling(cells: _Cells) -> bool:
+    """Whether many distinct cells are numbers once a decimal comma or a percent sign is gone."""
+    if len(cells.values) <= _FEW_LEVELS or cells.share(_is_number) >= _MOSTLY:
+        return False
+    return cells.share(lambda cell: _is_number(cell) or _local_number(cell)) >= _MOSTLY
+
+
+def _is_number(cell: object) -> bool:
+    return number_of(cell) is not None
+
+
+def _local_number(cell: object) -> bool:
+    return isinstance(cell, str) and bool(_LOCAL_NUMBER.fullmatch(cell.strip()))
 
 
 def _missing_words(n_missing: int, n_rows: int) -> str:

@@ -119,6 +119,13 @@ def test_what_is_ignored(cells: list, reason: str) -> None:
     assert not any(str(cell) in draft.domain.ignored["x"] for cell in cells if str(cell) > " ")
 
 
+@pytest.mark.parametrize("form", ["{},5", "{}.3%", "{} %", "-{},25"])
+def test_numbers_in_another_spelling_are_no_ids(form: str) -> None:
+    draft = drafted([form.format(k % 90) for k in range(N)])
+    assert "decimal commas or percent signs" in words_about(draft)
+    assert draft.domain.ignored["x"].startswith("holds numbers")
+
+
 def test_a_column_named_as_a_person_is_suggested_and_not_set() -> None:
     cells = [int(i) for i in RNG.integers(0, 100, N)]
     draft = drafted(cells, "PatientID")
