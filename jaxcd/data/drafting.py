@@ -437,7 +437,18 @@ def _text(cells: _Cells) -> _Found:
     missing, words = _declared_missing(cells, _words_of(cells), more=bool(odd.values))
     levels = sorted(plain.values, key=lambda cell: (isinstance(cell, str), cell))
     column = Categorical(tuple(levels), missing=missing)  # type: ignore[arg-type]
-    return _Found(column, words=(*words, *_spelled_twice(plain), *_rare(plain)))
+    words = (*words, *_other_encoding(plain), *_spelled_twice(plain), *_rare(plain))
+    return _Found(column, words=words)
+
+
+def _other_encoding(cells: _Cells) -> tuple[str, ...]:
+    """A note about what was no UTF-8, which readers take for U+FFFD: levels can become equal."""
+    if cells.share(lambda cell: "\ufffd" in str(cell)) == 0:
+        return ()
+    return (
+        "cells hold bytes that are no UTF-8, and levels that differ only there are read as one: "
+        "save the file as UTF-8, and draft anew",
+    )
 
 
 def _spelled_twice(cells: _Cells) -> tuple[str, ...]:

@@ -126,6 +126,16 @@ def test_numbers_in_another_spelling_are_no_ids(form: str) -> None:
     assert draft.domain.ignored["x"].startswith("holds numbers")
 
 
+def test_a_file_in_another_encoding_is_noted(tmp_path: Path) -> None:
+    file = tmp_path / "latin.csv"
+    rows = "".join(f"m{'öü'[k % 2]}ller,{k % 3}\n" for k in range(60))
+    for encoding, said in (("latin-1", True), ("utf-8", False)):
+        file.write_bytes(f"a,b\n{rows}".encode(encoding))
+        draft = draft_of_file(file)
+        assert ("no UTF-8" in words_about(draft, "a")) is said
+        assert len(draft.domain["a"].levels) == (1 if said else 2)
+
+
 def test_a_column_named_as_a_person_is_suggested_and_not_set() -> None:
     cells = [int(i) for i in RNG.integers(0, 100, N)]
     draft = drafted(cells, "PatientID")
