@@ -116,6 +116,11 @@ class Effect:
                 "that the graph asks for were not measured."
             )
         if all(one.low == one.high == 0 for one in self.possible):
+            if self.n_graphs > 1:
+                return (
+                    f"In none of the {self.n_graphs} graphs has {self.treatment} an effect on "
+                    f"{self.outcome}; graphs that few rows or a small epsilon show lack weak edges."
+                )
             return f"By the graph, {self.treatment} has no effect on {self.outcome}."
         ends = f"between {self.low:+.3g} and {self.high:+.3g}"
         if len(self.possible) > 1:

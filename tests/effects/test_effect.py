@@ -336,6 +336,8 @@ def test_pag() -> None:
     zero = jaxcd.effect(free, treatment="y", outcome="x", graph=open_graph)
     assert zero.identified and (zero.estimate, zero.low, zero.high) == (0, 0, 0)
     assert "no effect" in zero.sentence
+    several = dataclasses.replace(zero, n_graphs=11)
+    assert "none of the 11 graphs" in several.sentence and "small epsilon" in several.sentence
 
 
 def unidentified(n: int, step: int) -> Iterator[tuple[MixedGraph, list[MixedGraph], str, str]]:
