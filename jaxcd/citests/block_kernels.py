@@ -108,7 +108,7 @@ class BlockPool:
     def _unit(self, target: Target) -> jax.Array:
         if target not in self._units:
             v, given = target
-            column = self._regressions.column(v)
+            column = self._regressions.column(v, "target" if given else "raw")
             if given:
                 (column,) = self._regressions.standardised_residuals(given, [column])
                 self.n_residuals += 1

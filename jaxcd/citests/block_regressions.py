@@ -163,7 +163,7 @@ class BlockRegressions:
         elif candidate.kernel == "index":
             few = blocks.head(target, self._first.n_choice)
             # One of every process, whatever its processor made of the same rows.
-            (weights,) = blocks.agreed(self._first.direction(given, candidate.map, few))
+            (weights,) = blocks.agreed(self._first.direction(given, candidate.map, few).weights)
             fit = blocks.rows(_weighted, [z], [weights])
             index = block_units.joined(blocks, [block_units.standardised(blocks, fit)])
             head = blocks.head(index, gram.N_SEARCHED)

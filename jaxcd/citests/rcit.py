@@ -38,6 +38,7 @@ from jaxcd.data.shards import Shards
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.ops import features, hsic, units
 from jaxcd.ops.standardising import standardised
+from jaxcd.ops.threads import in_order, n_threads
 from jaxcd.privacy.claims import GuaranteeClaim
 
 __all__ = ["HSIC", "RCIT"]
@@ -46,8 +47,9 @@ __all__ = ["HSIC", "RCIT"]
 # 7e-7 in single precision).
 _TIES = {"float32": 1e-5, "float64": 1e-10}
 _TOLERANCE = 1e-8
-# Bytes of factorisations that are kept for reuse.
+# Bytes of factorisations that are kept for reuse, and that are made at once.
 _CACHE_BYTES = 1 << 30
+_AT_ONCE_BYTES = 1 << 27
 
 
 class _Residuals:
@@ -62,7 +64,9 @@ class _Residuals:
 
     def __init__(self, values: np.ndarray, config: HSIC | RCIT) -> None:
         self._values = values
-        self._regressions = Regressions(values, **_of_regressions(config))
+        options = _of_regressions(config)
+        self._rank = options["rank"]
+        self._regressions = Regressions(values, **options)
         self.n_residuals = 0
 
     @property
@@ -74,17 +78,30 @@ class _Residuals:
         self, sets: dict[tuple[int, ...], list[int]]
     ) -> Iterator[tuple[list[Target], jax.Array, list[int]]]:
         """Targets, an array of rows, and the rows of it that are theirs."""
-        for given, targets in sets.items():
-            columns = standardised(self._values[:, targets])
+        # A set is a chain of small problems: one core each, several sets at once.  With many rows
+        # one set fills the machine, and its memory.
+        factor = 8 * len(self._values) * self._rank
+        threads = max(1, min(n_threads(), _AT_ONCE_BYTES // factor))
+        for targets, columns in in_order(self._left, sets.items(), threads=threads):
+            given = targets[0][1]
             if given:
-                columns = self._regressions.standardised_residuals(given, columns)
                 self.n_residuals += len(targets)
                 if self._regressions.nbytes > _CACHE_BYTES:
                     self._regressions.keep(given)
             # Rows of zeros up to a power of two: few shapes, few programs.
             rows = np.zeros((1 << (len(targets) - 1).bit_length(), len(columns)))
             rows[: len(targets)] = columns.T
-            yield [(v, given) for v in targets], jax.device_put(rows), list(range(len(targets)))
+            yield targets, jax.device_put(rows), list(range(len(targets)))
+
+    def _left(self, item: tuple[tuple[int, ...], list[int]]) -> tuple[list[Target], np.ndarray]:
+        """The targets of a set, and what is left of each: (n, t)."""
+        given, targets = item
+        if given:
+            columns = self._regressions.coordinates(tuple(targets), "target")
+            columns = self._regressions.standardised_residuals(given, columns)
+        else:
+            columns = standardised(self._values[:, targets])
+        return [(v, given) for v in targets], columns
 
 
 class _Columns(PreparedTest):

@@ -15,6 +15,9 @@ one kernel serves every law, so several are compared, for each target and condit
 * *free terms*: a constant and the mapped columns, fitted without a penalty; labels are indicators.
 * *a constant* alone, where the target does not depend on Z.
 
+*Targets* of which a few rows hold nearly the whole sum of squares are softened first
+(:func:`softened`).
+
 The candidates are compared on the first rows (which stand in random order; a quarter of all, but
 1,024 to 8,192) with few pivots, the winner is fitted to all rows with its penalty of least
 leave-one-out error: time is linear in n, one factorisation of all rows a chosen candidate, and all
@@ -33,6 +36,7 @@ Source:
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -41,9 +45,10 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import special
 
-from jaxcd.citests.single_index import direction
+from jaxcd.citests.single_index import Direction, direction
 from jaxcd.ops import double_precision, gram, ridge
-from jaxcd.ops.standardising import standardised
+from jaxcd.ops.standardising import SPREAD_LOST, near_one, standardised
+from jaxcd.ops.threads import MOST_THREADS
 
 __all__ = [
     "CHOICE_RANK",
@@ -57,6 +62,7 @@ __all__ = [
     "indicators",
     "mapped",
     "normal_scores",
+    "softened",
 ]
 
 #: Penalties mu / n of K + mu I among which leave-one-out chooses; at the last one only the free
@@ -87,6 +93,11 @@ def indicators(column: np.ndarray) -> np.ndarray:
     return (column[:, None] == levels).astype(np.float64)
 
 
+# Of the sum of squares: beyond this share in a hundredth of the rows a target is softened.  It is
+# .07 for a normal law, .16 for an exponential, .4 for t of three degrees of freedom.
+_HEAVY = 0.5
+# Median deviations within which a softened target is nearly a line.
+_LINE = 5.0
 #: Residuals of at most this share of their target are rounding errors.
 NOTHING = 2.0**-26
 
@@ -106,6 +117,13 @@ class Candidate(NamedTuple):
         return self.kernel != "index"
 
 
+class _OfOneSet(NamedTuple):
+    """What the targets of one set, or the two regressions of one target, have in common."""
+
+    trials: dict[Candidate, ridge.Spectrum]
+    directions: dict[tuple[str, bytes], Direction]
+
+
 _CONSTANT = Candidate("raw", "none")
 _JOINT = tuple(Candidate(m, "joint", b) for m in ("raw", "ranks", "scores") for b in (1.0, 2.0))
 #: Narrower kernels, and the number of rows from which on each is compared; with fewer it would be
@@ -113,6 +131,12 @@ _JOINT = tuple(Candidate(m, "joint", b) for m in ("raw", "ranks", "scores") for 
 #: data sets at 4,000 rows (.06 with the first), and errors whose skewness has a jump in Z in .27 at
 #: 30,000 (.06 with the second).
 _NARROW = ((Candidate("raw", "joint", 0.5), 2_000), (Candidate("raw", "joint", 0.125), 8_000))
+#: A share of this over the number of rows, by which the best of the candidates that all targets
+#: share must beat the constant before a weighted sum is looked for: twice three units of
+#: log-likelihood.
+_SEEN = 6.0
+#: Sets of which trials are held: as many as are worked on at once, and the last.
+_SETS_HELD = 2 * MOST_THREADS
 _SEVERAL = tuple(Candidate(m, kernel) for kernel in ("sum", "index") for m in ("raw", "scores"))
 
 
@@ -143,13 +167,14 @@ class Regressions:
         self._labels = frozenset(labels)
         self._mapped: dict[tuple[int, str], np.ndarray] = {}
         self._spectra: dict[tuple[tuple[int, ...], Candidate], ridge.Spectrum] = {}
-        self._trials: dict[tuple[tuple[int, ...], Candidate], ridge.Spectrum] = {}
+        self._sets: dict[tuple[int, ...], _OfOneSet] = {}
+        self._lock = threading.Lock()
         self.n_factorisations = 0
 
     @property
     def nbytes(self) -> int:
         """Of the factorisations that are held."""
-        return sum(part.basis.nbytes for part in self._spectra.values())
+        return sum(part.basis.nbytes for part in list(self._spectra.values()))
 
     def hold(self, v: int, kind: str, column: np.ndarray) -> None:
         """Takes a column under a map as it is, in the place of the one that it would make."""
@@ -157,7 +182,8 @@ class Regressions:
 
     def keep(self, given: tuple[int, ...]) -> None:
         """Drops the factorisations of other sets."""
-        self._spectra = {k: v for k, v in self._spectra.items() if k[0] == given}
+        with self._lock:
+            self._spectra = {k: v for k, v in self._spectra.items() if k[0] == given}
 
     def residuals(
         self, given: tuple[int, ...], targets: np.ndarray, *, together: bool = False
@@ -197,7 +223,14 @@ class Regressions:
         """For each target the candidate of least leave-one-out error on the first rows."""
         few = targets[: self.n_choice]
         candidates = [c for c in self.candidates(given) if c.shared or not together]
-        losses = np.array([self._errors(given, c, few) for c in candidates])
+        shared = [self._errors(given, c, few) for c in candidates if c.shared]
+        own = [c for c in candidates if not c.shared]
+        losses = np.array(shared + [np.full(few.shape[1], np.inf) for _ in own])
+        for i, least in enumerate(losses.min(axis=0)):
+            # Where nothing is seen of Z, a weighted sum of it shows nothing either.
+            if least < losses[0, i] * (1 - _SEEN / len(few)):
+                for row, candidate in enumerate(own, start=len(shared)):
+                    losses[row, i] = self._own_error(given, candidate, few[:, i], least)
         if together:
             losses = np.repeat(losses.sum(axis=1, keepdims=True), targets.shape[1], axis=1)
         # The first of equal ones, whatever their rounding: of two levels every map is the same.
@@ -208,14 +241,29 @@ class Regressions:
         """The least leave-one-out error over the penalties, of each target on the first rows."""
         if candidate.kernel == "none":
             return np.sum((few - few.mean(axis=0)) ** 2, axis=0) / (1 - 1 / len(few)) ** 2
-        if not candidate.shared:
-            one_by_one = (self._trial(given, candidate, few[:, [i]]) for i in range(few.shape[1]))
-            return np.array([_losses(part, few[:, [i]])[0] for i, part in enumerate(one_by_one)])
-        if self._trials and next(iter(self._trials))[0] != given:
-            self._trials = {}
-        if (given, candidate) not in self._trials:
-            self._trials[given, candidate] = self._trial(given, candidate, few)
-        return _losses(self._trials[given, candidate], few)
+        trials = self._of(given).trials
+        if candidate not in trials:
+            trials[candidate] = self._trial(given, candidate, few)
+        return _losses(trials[candidate], few)
+
+    def _own_error(
+        self, given: tuple[int, ...], candidate: Candidate, few: np.ndarray, least: float
+    ) -> float:
+        """The same of a candidate that is one target's own; infinite where its function of the
+        weighted sum, finer than any that the kernel allows, leaves more than ``least`` of the very
+        rows that it was fitted to.
+        """
+        left = self.direction(given, candidate.map, few).left
+        if left * np.sum((few - few.mean()) ** 2) > least:
+            return np.inf
+        targets = few[:, None]
+        return float(_losses(self._trial(given, candidate, targets), targets)[0])
+
+    def _of(self, given: tuple[int, ...]) -> _OfOneSet:
+        with self._lock:
+            while given not in self._sets and len(self._sets) >= _SETS_HELD:
+                del self._sets[next(iter(self._sets))]
+            return self._sets.setdefault(given, _OfOneSet({}, {}))
 
     def _trial(
         self, given: tuple[int, ...], candidate: Candidate, few: np.ndarray
@@ -231,9 +279,10 @@ class Regressions:
         spectrum = self._spectra.get((given, candidate))
         if spectrum is None:
             spectrum = self._factorise(given, candidate, targets, self._rank, trim=True)
-            self.n_factorisations += 1
-            if candidate.shared:
-                self._spectra[given, candidate] = spectrum
+            with self._lock:
+                self.n_factorisations += 1
+                if candidate.shared:
+                    self._spectra[given, candidate] = spectrum
         n, n_targets = targets.shape
         with double_precision():
             rest, _ = ridge.leave_one_out_residuals(
@@ -268,7 +317,8 @@ class Regressions:
                     [*parts, jnp.zeros((n, COLUMN_RANK * zeros.shape[1]))], axis=1
                 )
             elif candidate.kernel == "index":
-                index = standardised(z @ self.direction(given, candidate.map, targets[:, 0]))
+                weights = self.direction(given, candidate.map, targets[:, 0]).weights
+                index = standardised(z @ weights)
                 factor = _gram_factor(index[:, None], self._bandwidth * math.sqrt(2), CHOICE_RANK)
             else:
                 if trim:
@@ -276,16 +326,21 @@ class Regressions:
                 factor = _gram_factor(np.hstack([z, zeros]), bandwidth, rank)
             return ridge.spectrum_beside(factor, jnp.asarray(free))
 
-    def direction(self, given: tuple[int, ...], kind: str, target: np.ndarray) -> np.ndarray:
-        """The weights of the columns of Z, read off the first rows: (d,)."""
-        few = self.coordinates(given, kind)[: self.n_choice]
-        return direction(few[: len(target)], target[: self.n_choice])
+    def direction(self, given: tuple[int, ...], kind: str, target: np.ndarray) -> Direction:
+        """The weights of the columns of Z, read off the first rows."""
+        few = target[: self.n_choice]
+        held, key = self._of(given).directions, (kind, few.tobytes())
+        if key not in held:
+            held[key] = direction(self.coordinates(given, kind)[: len(few)], few)
+        return held[key]
 
     def _width(self, given: tuple[int, ...]) -> int:
         return self.coordinates(given, "raw").shape[1]
 
     def coordinates(self, given: tuple[int, ...], kind: str) -> np.ndarray:
-        """The columns under a map ("raw", "ranks", "scores"; indicators of labels): (n, d)."""
+        """The columns under a map ("raw", "ranks", "scores", "target"; indicators of labels): (n,
+        d).
+        """
         return np.column_stack([self._column(v, kind) for v in given])
 
     def _column(self, v: int, kind: str) -> np.ndarray:
@@ -298,13 +353,37 @@ class Regressions:
 
 
 def mapped(column: np.ndarray, kind: str) -> np.ndarray:
-    """A column under a map ("raw", "ranks", "scores"; indicators of "labels"): (n,) or (n, k)."""
+    """A column under a map ("raw", "ranks", "scores"; "target", as what is regressed; indicators of
+    "labels"): (n,) or (n, k).
+    """
     if kind == "raw":
         return standardised(column)
+    if kind == "target":
+        return standardised(softened(column))
     if kind == "labels":
         return indicators(column)
     found = normal_scores(column)
     return standardised(special.ndtr(found)) if kind == "ranks" else found
+
+
+def softened(column: np.ndarray) -> np.ndarray:
+    """arcsinh((x - m) / (5 s)), m the median and s the median of |x - m|, of a column in which one
+    row of a hundred holds more than half of the sum of squares, and the column itself elsewhere:
+    (n,) -> (n,).
+
+    Least squares would see those rows alone: of x = exp(5 columns) + e nearly all rows would keep a
+    function of Z that is large beside e.  x and y are independent given Z iff any one-to-one
+    functions of them are, and this one is a line where most rows are, a logarithm beyond.
+    """
+    near = near_one(column)
+    moved = near - np.median(near)
+    size = np.abs(moved)
+    unit = np.median(size)
+    squares = np.sort((size / max(size.max(), np.finfo(float).tiny)) ** 2)
+    few = squares[-max(len(squares) // 100, 1) :]
+    if unit <= SPREAD_LOST or few.sum() <= _HEAVY * squares.sum():
+        return column
+    return np.arcsinh(moved / (_LINE * unit))
 
 
 def _gram_factor(z: np.ndarray, bandwidth: float, rank: int) -> jax.Array:

@@ -22,14 +22,13 @@ import numpy as np
 
 from jaxcd.citests.base import CITest, Evaluation, PreparedTest, Query, require_columns
 from jaxcd.citests.block_regressions import BlockRegressions
-from jaxcd.citests.regressions import Regressions, indicators
+from jaxcd.citests.regressions import Regressions, mapped
 from jaxcd.data import Categorical
 from jaxcd.data.rows import Rows
 from jaxcd.data.shards import Shards
 from jaxcd.errors import DomainError
 from jaxcd.ops import block_units
 from jaxcd.ops.row_blocks import RowBlocks, over_rows
-from jaxcd.ops.standardising import standardised
 
 __all__ = [
     "PreparedProducts",
@@ -256,8 +255,8 @@ class ResidualsInMemory(Residuals):
         """A column as numbers: standardised (n, 1), or indicators (n, levels - 1) of labels."""
         column = self.values[:, v]
         if v not in self.labels:
-            return standardised(column)[:, None]
-        return indicators(column)
+            return mapped(column, "target")[:, None]
+        return mapped(column, "labels")
 
     def _residual(self, config: ProductTest, v: int, given: tuple[int, ...]) -> np.ndarray:
         if (v, given) not in self._residuals:
@@ -304,7 +303,7 @@ class ResidualsInBlocks(Residuals):
 
     def columns(self, v: int) -> list[jax.Array]:
         """A column as numbers, rows () each: standardised, or the indicators of labels."""
-        found = self.regressions.column(v)
+        found = self.regressions.column(v, "target")
         return block_units.parted(self.blocks, found) if v in self.labels else [found]
 
     def centred(self, columns: Sequence[jax.Array]) -> list[jax.Array]:

@@ -1,13 +1,52 @@
-"""Threads of the linear algebra library that XLA calls on a CPU for eigenvalues."""
+"""Threads: of the linear algebra library that XLA calls on a CPU for eigenvalues, and of the host
+where it has many small problems to hand out.
+"""
 
 from __future__ import annotations
 
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cache
+from typing import TypeVar
 
 import threadpoolctl
 
-__all__ = ["one_blas_thread"]
+__all__ = ["MOST_THREADS", "in_order", "n_threads", "one_blas_thread"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+#: More gain nothing: the host is then busy handing out.
+MOST_THREADS = 4
+
+
+def n_threads() -> int:
+    """As many as this process has processors, and at most 4."""
+    try:
+        own = len(os.sched_getaffinity(0))
+    except AttributeError:  # not on Linux
+        own = os.cpu_count() or 1
+    return min(own, MOST_THREADS)
+
+
+def in_order(function: Callable[[T], R], items: Iterable[T], *, threads: int) -> Iterator[R]:
+    """function of each item, in their order, some worked on at once, one more than the threads in
+    advance: what has been asked for and not yet taken stays bounded.
+    """
+    if threads == 1:
+        yield from map(function, items)
+        return
+    waiting: deque[Future[R]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        for item in items:
+            waiting.append(pool.submit(function, item))
+            if len(waiting) > threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 @cache

@@ -14,8 +14,9 @@ from scipy import stats
 import jaxcd
 from jaxcd.citests import Query
 from jaxcd.citests.kci import estimated_traces, sum_of_squares, traces
-from jaxcd.citests.regressions import Candidate, Regressions, indicators
+from jaxcd.citests.regressions import Candidate, Regressions, indicators, softened
 from jaxcd.citests.residual_products import ProductsInMemory
+from jaxcd.citests.single_index import direction
 from jaxcd.errors import DomainError, OptionError, SensitivityError
 from jaxcd.ops import double_precision, ridge
 from tests.helpers import refused
@@ -290,3 +291,54 @@ def test_bad_input_is_refused():
             )
     refused(OptionError, "rank", jaxcd.GCM, rank=0)
     refused(OptionError, "bandwidth", jaxcd.KCI, bandwidth=-1.0)
+
+
+def steep(seed: int, n: int = 8000) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Z of five columns, and two columns that are independent given Z: exponentials of sums."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=(n, 5))
+    weights = rng.uniform(0.5, 1.5, (5, 2)) * rng.choice([-1, 1], (5, 2))
+    errors = rng.normal(size=(n, 2))
+    return z, np.exp(z @ weights) + errors, errors
+
+
+def test_softened_is_one_to_one_and_only_where_few_rows_hold_all():
+    _, columns, _ = steep(0)
+    for column in columns.T:
+        found = softened(column)
+        order = np.argsort(column)
+        assert np.all(np.diff(found[order]) >= 0) and np.any(found != column)
+        np.testing.assert_allclose(softened(1e200 * column), found, rtol=1e-9)
+    rng = np.random.default_rng(1)
+    for column in (rng.normal(size=300), rng.exponential(size=300), rng.integers(0, 2, 300)):
+        np.testing.assert_array_equal(softened(column.astype(float)), column)
+    mostly_equal = np.r_[np.zeros(200), 5.0]
+    np.testing.assert_array_equal(softened(mostly_equal), mostly_equal)
+    np.testing.assert_array_equal(softened(np.zeros(10)), np.zeros(10))
+
+
+def test_an_exponential_of_five_columns_leaves_most_rows_their_error():
+    """Least squares of the column itself would fit its largest rows, and leave in all others a
+    function of Z larger than the error.
+    """
+    z, columns, errors = steep(2)
+    regressions = Regressions(np.column_stack([z, columns]), rank=200)
+    rest = regressions.standardised_residuals(
+        (0, 1, 2, 3, 4), regressions.coordinates((5, 6), "target")
+    )
+    for k in range(2):
+        ranks = (np.argsort(np.argsort(v)) for v in (rest[:, k], errors[:, k]))
+        assert np.corrcoef(*ranks)[0, 1] > 0.8
+
+
+def test_no_direction_is_looked_for_where_nothing_is_seen(monkeypatch):
+    rng = np.random.default_rng(3)
+    z, y = rng.normal(size=(2000, 3)), rng.normal(size=(2000, 1))
+    asked = []
+    monkeypatch.setattr(
+        "jaxcd.citests.regressions.direction", lambda *a: asked.append(a) or direction(*a)
+    )
+    regressions = Regressions(np.column_stack([z, y]), rank=50)
+    assert regressions.choose((0, 1, 2), y)[0].shared and not asked
+    wave = np.cos(z @ [[1.0], [1.0], [1.0]]) + 0.5 * y
+    assert regressions.choose((0, 1, 2), wave)[0].kernel == "index" and asked
