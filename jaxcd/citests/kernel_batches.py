@@ -20,7 +20,7 @@ from jaxcd.ops.features import FourierKernel
 from jaxcd.ops.platforms import block_of
 from jaxcd.ops.threads import one_blas_thread
 
-__all__ = ["LOST", "POOL_BYTES", "FeaturePool", "Residuals", "Target"]
+__all__ = ["LOST", "POOL_BYTES", "FeaturePool", "Residuals", "Target", "columns_at_once"]
 
 Columns = tuple[int, ...]
 Target = tuple[int, Columns]
@@ -29,7 +29,7 @@ Target = tuple[int, Columns]
 POOL_BYTES = 1 << 30
 # Sizes of pools and of calls, few so that few programs are compiled.
 _CAPACITIES = (2, 64, 512, 4096)
-_CALLS = (8, 64)
+_CALLS = {"cpu": 8, "gpu": 64}
 # Columns and pairs that are worked on at once, by platform.
 _COLUMNS, _PAIRS = {"cpu": 1, "gpu": 16}, {"cpu": 1, "gpu": 16}
 #: Share of a column's trace that its leading components may lose; 1e-4 of the statistic is
@@ -54,13 +54,18 @@ def _rounded(size: int, sizes: Sequence[int]) -> int:
 
 
 def _cut(n: int) -> Iterator[tuple[int, int, int]]:
-    """Calls that hold n items: first, end, and the size of the call."""
+    """Calls that hold n items: first, end, and the size of the call, of at most two."""
+    least, most = _CALLS["cpu"], block_of(_CALLS)
     start = 0
     while start < n:
-        left = n - start
-        size = next((s for s in reversed(_CALLS) if s <= left), _CALLS[0])
+        size = most if n - start >= most else least
         yield start, min(start + size, n), size
         start += size
+
+
+def columns_at_once() -> int:
+    """How many columns one call puts into a pool: arrays of so many rows compile one program."""
+    return block_of(_COLUMNS)
 
 
 class FeaturePool:

@@ -30,7 +30,7 @@ from jaxcd.checks import check_number, check_whole
 from jaxcd.citests.base import CITest, Evaluation, PreparedTest, Query, require_columns
 from jaxcd.citests.block_kernels import BlockPool, edge_of
 from jaxcd.citests.block_regressions import BlockRegressions
-from jaxcd.citests.kernel_batches import FeaturePool, Target
+from jaxcd.citests.kernel_batches import FeaturePool, Target, columns_at_once
 from jaxcd.citests.regressions import Regressions
 from jaxcd.data import Categorical, Domain
 from jaxcd.data.rows import Rows
@@ -88,10 +88,12 @@ class _Residuals:
                 self.n_residuals += len(targets)
                 if self._regressions.nbytes > _CACHE_BYTES:
                     self._regressions.keep(given)
-            # Rows of zeros up to a power of two: few shapes, few programs.
-            rows = np.zeros((1 << (len(targets) - 1).bit_length(), len(columns)))
-            rows[: len(targets)] = columns.T
-            yield targets, jax.device_put(rows), list(range(len(targets)))
+            size = columns_at_once()
+            for start in range(0, len(targets), size):
+                part = targets[start : start + size]
+                rows = np.zeros((size, len(columns)))
+                rows[: len(part)] = columns.T[start : start + size]
+                yield part, jax.device_put(rows), list(range(len(part)))
 
     def _left(self, item: tuple[tuple[int, ...], list[int]]) -> tuple[list[Target], np.ndarray]:
         """The targets of a set, and what is left of each: (n, t)."""

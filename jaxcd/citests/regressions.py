@@ -37,7 +37,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import jax
@@ -68,9 +68,13 @@ __all__ = [
 #: Penalties mu / n of K + mu I among which leave-one-out chooses; at the last one only the free
 #: terms are left.
 PENALTIES = np.geomspace(1e-8, 1e3, 45)
+# Every second of them where candidates are compared: the least error is flat in the penalty.
+_TRIED = PENALTIES[::2]
 #: Pivots on which the candidates are compared, and the bounds of the number of rows.
 CHOICE_RANK = 64
 _FEWEST_ROWS, MOST_CHOICE_ROWS = 1024, 8192
+#: Ranks below the given one are multiples of this: few ranks, few programs.
+_RANK_STEP = 16
 #: Pivots of one column's kernel in a sum of kernels: normal scores need 13 for an error of 1e-6.
 COLUMN_RANK = 16
 #: |residual| below this share of its mean counts as this share, so that its logarithm is finite.
@@ -283,12 +287,13 @@ class Regressions:
                 self.n_factorisations += 1
                 if candidate.shared:
                     self._spectra[given, candidate] = spectrum
-        n, n_targets = targets.shape
+        rest = np.empty_like(targets)
         with double_precision():
-            rest, _ = ridge.leave_one_out_residuals(
-                spectrum, jnp.asarray(_padded(targets)), jnp.asarray(PENALTIES * n)
-            )
-            return np.asarray(rest)[:, :n_targets]
+            penalties = jnp.asarray(PENALTIES * len(targets))
+            for columns, part in _padded(targets):
+                found, _ = ridge.leave_one_out_residuals(spectrum, jnp.asarray(part), penalties)
+                rest[:, columns] = np.asarray(found)[:, : len(columns)]
+        return rest
 
     def _factorise(
         self,
@@ -322,7 +327,8 @@ class Regressions:
                 factor = _gram_factor(index[:, None], self._bandwidth * math.sqrt(2), CHOICE_RANK)
             else:
                 if trim:
-                    rank = min(rank, gram.sufficient_rank(z.shape[1], bandwidth))
+                    enough = gram.sufficient_rank(z.shape[1], bandwidth)
+                    rank = min(rank, -(-enough // _RANK_STEP) * _RANK_STEP)
                 factor = _gram_factor(np.hstack([z, zeros]), bandwidth, rank)
             return ridge.spectrum_beside(factor, jnp.asarray(free))
 
@@ -390,17 +396,24 @@ def _gram_factor(z: np.ndarray, bandwidth: float, rank: int) -> jax.Array:
     return gram.nystroem(jnp.asarray(z), bandwidth, rank=rank).factor
 
 
-def _padded(targets: np.ndarray) -> np.ndarray:
-    """Columns of zeros up to a power of two, so that few shapes are compiled."""
+def _padded(targets: np.ndarray) -> Iterator[tuple[range, np.ndarray]]:
+    """Columns, and targets that are these and columns of zeros, 2, 4 or 16 together: few shapes,
+    few programs.
+    """
     n, n_targets = targets.shape
-    full = np.zeros((n, max(2, 1 << (n_targets - 1).bit_length())))
-    full[:, :n_targets] = targets
-    return full
+    for start in range(0, n_targets, 16):
+        columns = range(start, min(start + 16, n_targets))
+        full = np.zeros((n, next(size for size in (2, 4, 16) if size >= len(columns))))
+        full[:, : len(columns)] = targets[:, columns.start : columns.stop]
+        yield columns, full
 
 
 def _losses(spectrum: ridge.Spectrum, few: np.ndarray) -> np.ndarray:
+    """The least leave-one-out loss of each target over the penalties."""
+    found = np.empty(few.shape[1])
     with double_precision():
-        losses = ridge.leave_one_out_losses(
-            spectrum, jnp.asarray(_padded(few)), jnp.asarray(PENALTIES * len(few))
-        )
-        return np.asarray(losses).min(axis=1)[: few.shape[1]]
+        penalties = jnp.asarray(_TRIED * len(few))
+        for columns, part in _padded(few):
+            losses = ridge.leave_one_out_losses(spectrum, jnp.asarray(part), penalties)
+            found[columns] = np.asarray(losses).min(axis=1)[: len(columns)]
+    return found
