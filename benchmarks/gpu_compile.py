@@ -255,7 +255,7 @@ def sharded_ops(n: int, devices: Sequence[Any]) -> list[Op]:
     """What a question for all pairs runs on a mesh of devices, each with n rows."""
     mesh = jax.sharding.Mesh(np.array(devices), ("rows",))
     levels, n_words = 1 + sum(CARDINALITIES), contingency.words_of(n)
-    counted = row_mesh._program_of_each(contingency.level_products, mesh, 1, 0, ())
+    counted = row_mesh._program_of_each(contingency.level_products, mesh, 1, 0, (), False)
     summed = row_mesh._program_of_total(mesh, 1, False)
     k, words, products = len(devices), (levels, n_words), (levels, levels)
     return [
