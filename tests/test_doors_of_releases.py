@@ -7,7 +7,7 @@ import pytest
 
 import jaxcd
 from jaxcd.errors import OptionError
-from jaxcd.privacy import gdp_rho_to_epsilon
+from jaxcd.privacy import Accounting, gdp_rho_to_epsilon
 from tests.catalogue import KINDS, KindRow
 from tests.helpers import numbers, refused, sampled, simulated
 
@@ -85,3 +85,21 @@ def test_what_could_not_be_kept_is_refused_before_it_is_bought(discrete, tmp_pat
     ):
         refused(OptionError, "give|drop|use", jaxcd.discover, discrete, **options, **wrong)
     refused(AssertionError, "charged", jaxcd.discover, discrete, **options)
+
+
+@pytest.mark.parametrize("row", KINDS, ids=lambda row: type(row.kind).__name__)
+@pytest.mark.parametrize("accounting", list(Accounting))
+def test_a_budget_too_small_for_the_noise_is_refused_before_it_is_spent(
+    row: KindRow, accounting: Accounting
+):
+    """Below about 1e-7 some noise has no room in 64 bits."""
+    data = row.data(50)
+    for epsilon in (1e-6, 1e-8, 1e-10, 1e-14, 1e-40):
+        budget = jaxcd.Budget(epsilon, epsilon**2, accounting=accounting)
+        try:
+            bought = jaxcd.release(data, row.kind, budget=budget, noise=simulated(1))
+        except OptionError as error:
+            assert jaxcd.receipt_of(error) is None, f"epsilon {epsilon} was spent"
+            assert epsilon < 1e-6
+        else:
+            assert bought.spent.epsilon <= epsilon

@@ -333,14 +333,17 @@ def gaussian(
     """
     array = exact_values(values)
     integral = _on_grid(array)
-    bound = integer_sensitivity(
-        sensitivity, grid=grid, pad=pad, dimension=array.size, norm=2, integral=integral
+    sigma = planned_sigma(
+        accountant.accounting,
+        sensitivity=sensitivity,
+        rho=rho,
+        dimension=array.size,
+        pad=pad,
+        grid=grid,
+        integral=integral,
     )
-    sigma = gaussian_sigma(bound, rho)
     quantised = quantise(array, grid=grid)
     rounded = accountant.accounting is Accounting.GAUSSIAN
-    if rounded and sigma:
-        check_rounded(sigma)
     record = MechanismRecord(
         Law.ROUNDED_GAUSSIAN if rounded else Law.GAUSSIAN,
         float(sensitivity),
@@ -378,6 +381,41 @@ def gaussian_sigma(bound: Fraction, rho: float) -> float:
     if square <= Fraction(_LEAST_SCALE) ** 2:
         return _LEAST_SCALE
     return check_scale("noise sigma", sqrt_up(square) if square < 2**1000 else math.inf)
+
+
+def planned_sigma(
+    accounting: Accounting,
+    *,
+    sensitivity: float,
+    rho: float,
+    dimension: int,
+    pad: float = 0.0,
+    grid: float = VECTOR_GRID,
+    integral: bool = False,
+) -> float:
+    """Return the sigma that :func:`gaussian` would take, in steps of the grid; nothing is charged.
+    For runs of several charges, which ask it before the first one what would be refused later.
+
+    Args:
+        accounting: of the ledger.
+        sensitivity: as in :func:`gaussian`.
+        rho: as ``sensitivity``.
+        dimension: the number of values.
+        pad: as ``sensitivity``.
+        grid: as ``sensitivity``.
+        integral: whether the values have an integer dtype.
+
+    Raises:
+        OptionError: an argument is out of its range, or the budget so small that the noise cannot
+            be drawn.
+    """
+    bound = integer_sensitivity(
+        sensitivity, grid=grid, pad=pad, dimension=dimension, norm=2, integral=integral
+    )
+    sigma = gaussian_sigma(bound, rho)
+    if accounting is Accounting.GAUSSIAN and sigma:
+        check_rounded(sigma)
+    return sigma
 
 
 def select_max(

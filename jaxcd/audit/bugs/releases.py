@@ -131,8 +131,9 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "tilted-centres",
         "releases.moments.second_moments:_bought",
-        "n, p = door.n_samples, len(names)",
-        f"n, p = door.n_samples, len(names); centres = {EXACT}(door.values(names)).mean(axis=0)",
+        "location, factor, expected = np.zeros(p)",
+        f"centres = {EXACT}(door.values(names)).mean(axis=0); location, factor, expected = "
+        "np.zeros(p)",
         "replay: release, SecondMoments, bought units",
     ),
     Bug(
@@ -151,7 +152,7 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "tetrachoric-signs",
-        "releases.tetrachoric.tetrachoric_correlations:_bought",
+        "releases.tetrachoric.tetrachoric_correlations:_sensitivity",
         "Fraction(int(_CHANGE**2) * n_values)",
         "Fraction(2 * n_values)",
         "replay: release, Tetrachoric",

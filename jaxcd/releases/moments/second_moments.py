@@ -36,7 +36,7 @@ from jaxcd.data import Domain, Numeric
 from jaxcd.data.rows import Block
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.ops import tilted_moments as tilted
-from jaxcd.privacy import Accountant, Budget, Ledger, PrivacyCost, gaussian, split
+from jaxcd.privacy import Accountant, Budget, Ledger, PrivacyCost, gaussian, planned_sigma, split
 from jaxcd.privacy.claims import PUBLIC, GuaranteeClaim
 from jaxcd.queries import Door
 from jaxcd.releases.base import (
@@ -454,6 +454,29 @@ def _in_frame(units: np.ndarray, *, location: np.ndarray, inverse: np.ndarray) -
     return rows.T
 
 
+def _check_rounds(rounds: tuple[float, ...], accountant: Accountant, *, n: int, p: int) -> None:
+    """Refuses a budget so small that the noise of a round cannot be drawn, before the first charge;
+    from public facts.  No frame makes variances larger than 1, so that later rounds tilt no less
+    than they are taken to here, and their numbers are no larger.
+
+    Args:
+        rounds: the prices of the rounds.
+        accountant: of the run.
+        n: how many rows.
+        p: how many columns.
+    """
+    for rho in rounds:
+        rate = tilted.best_rate(np.ones(p), n_samples=n, anchor=_ANCHOR, rho=rho)
+        sensitivity = tilted.gram_sensitivity(rate=rate, anchor=_ANCHOR, n_columns=p)
+        planned_sigma(
+            accountant.accounting,
+            sensitivity=sensitivity,
+            rho=rho,
+            dimension=(p + 1) * (p + 2) // 2,
+            pad=tilted.conversion_error(n, sensitivity),
+        )
+
+
 def _bought(options: SecondMoments, door: Door, accountant: Accountant) -> ReleasedSecondMoments:
     names = door.domain.names
     buys = options.centres is None or options.scales is None
@@ -462,12 +485,14 @@ def _bought(options: SecondMoments, door: Door, accountant: Accountant) -> Relea
         weights.append(sum(weights) * options.scale_share / (1 - options.scale_share))
     total = accountant.ledger.remaining_rho
     prices = (math.inf,) * len(weights) if math.isinf(total) else split(total, weights)
+    n, p = door.n_samples, len(names)
+    rounds = prices[: len(options.shares)]
+    _check_rounds(rounds, accountant, n=n, p=p)
     if options.centres is None or options.scales is None:
         centres, scales = bought_units(door, accountant, rho=prices[-1])
     else:
         centres = np.array([options.centres[name] for name in names], dtype=np.float64)
         scales = np.array([options.scales[name] for name in names], dtype=np.float64)
-    n, p = door.n_samples, len(names)
 
     def in_units(block: Block) -> np.ndarray:
         # A row beyond a million scales has no weight; here it cannot overflow either.  Still a
@@ -480,7 +505,6 @@ def _bought(options: SecondMoments, door: Door, accountant: Accountant) -> Relea
         return lambda block: _in_frame(in_units(block), location=location, inverse=inverse)
 
     location, factor, expected = np.zeros(p), np.eye(p), np.ones(p)
-    rounds = prices[: len(options.shares)]
     for k, rho in enumerate(rounds, start=1):
         rate = tilted.best_rate(expected, n_samples=n, anchor=_ANCHOR, rho=rho)
         frame = in_units if k == 1 else framed(location, np.linalg.inv(factor))

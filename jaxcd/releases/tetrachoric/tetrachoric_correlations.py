@@ -49,12 +49,16 @@ from jaxcd.data import Domain, Numeric
 from jaxcd.data.rows import Block
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.privacy import (
+    VECTOR_GRID,
     Accountant,
     Budget,
     Ledger,
     NoPrivacy,
     Sensitive,
     gaussian,
+    integer_sensitivity,
+    noise_scale,
+    planned_sigma,
     range_to_gdp_rho,
     select_top,
     split,
@@ -441,6 +445,52 @@ def _sign_sums(door: Door, thresholds: np.ndarray) -> Sensitive:
     return door.sums(names, added)
 
 
+def _sensitivity(n_values: int) -> float:
+    """Of so many sums of signs, or of products of signs, together: in L2."""
+    return sqrt_up(Fraction(int(_CHANGE**2) * n_values))
+
+
+def _check_noise(
+    prices: tuple[float, ...],
+    door: Door,
+    accountant: Accountant,
+    *,
+    n_pairs: int,
+    sizes: list[int],
+    pad: float,
+) -> None:
+    """Refuses a budget so small that the noise of a later charge cannot be drawn, before the first
+    charge; from public facts.
+
+    Args:
+        prices: planned, of medians, single columns, choices and pairs.  Medians that cost less
+            leave more, so nothing will cost less than this but by rounding.
+        door: to the rows.
+        accountant: of the run.
+        n_pairs: how many pairs there are.
+        sizes: how many pairs each round chooses; none: all are measured.
+        pad: of a score.
+    """
+    _, of_singles, of_choices, of_pairs = (price * _ROUNDED for price in prices)
+    asked = [(door.domain.n_columns, of_singles)]
+    if sizes:
+        asked += zip(sizes, split(of_pairs, [float(size) for size in sizes]), strict=True)
+    elif n_pairs:
+        asked.append((n_pairs, of_choices + of_pairs))
+    for n_values, price in asked:
+        planned_sigma(
+            accountant.accounting,
+            sensitivity=_sensitivity(n_values),
+            rho=price,
+            dimension=n_values,
+            grid=1.0 / door.units,
+            integral=not door.by_person,
+        )
+    if sizes:
+        epsilon = accountant.ledger.selection_within(of_choices / sum(sizes)) * _ROUNDED
+        noise_scale(2 * integer_sensitivity(_CHANGE, grid=VECTOR_GRID, pad=pad), epsilon)
+
+
 def _bought(options: Tetrachoric, door: Door, accountant: Accountant) -> ReleasedTetrachoric:
     n, p, unit = door.n_samples, door.domain.n_columns, 1.0 / door.units
     ledger = accountant.ledger
@@ -450,11 +500,22 @@ def _bought(options: Tetrachoric, door: Door, accountant: Accountant) -> Release
         left = ledger.remaining_rho
         return (left,) * len(weights) if math.isinf(left) else split(left, weights)
 
-    cuts = bought_medians(door, accountant, rho=prices(options.shares)[0])
+    pairs = np.array(list(itertools.combinations(range(p), 2)), dtype=np.int64).reshape(-1, 2)
+    budget = ledger.budget
+    n_selected = (
+        0 if isinstance(budget, NoPrivacy) else options.n_selected(door.domain, n, budget=budget)
+    )
+    parts = [len(part) for part in np.array_split(np.arange(n_selected), _ROUNDS)]
+    sizes = [size for size in parts if size]
+    pad = n * 2.0**-48  # of a score
+    planned = prices(options.shares)
+    if not math.isinf(planned[0]):
+        _check_noise(planned, door, accountant, n_pairs=len(pairs), sizes=sizes, pad=pad)
+    cuts = bought_medians(door, accountant, rho=planned[0])
     whole = _sign_sums(door, cuts.places).map(lambda s: s * unit if door.by_person else s)
 
     def noisy(values: Sensitive, n_values: int, price: float, label: str) -> tuple[Any, float]:
-        sensitivity = sqrt_up(Fraction(int(_CHANGE**2) * n_values))
+        sensitivity = _sensitivity(n_values)
         found = gaussian(
             accountant, values, sensitivity=sensitivity, rho=price, grid=unit, label=label
         )
@@ -480,11 +541,6 @@ def _bought(options: Tetrachoric, door: Door, accountant: Accountant) -> Release
             **paid(accountant),
         )
 
-    budget = ledger.budget
-    pairs = np.array(list(itertools.combinations(range(p), 2)), dtype=np.int64).reshape(-1, 2)
-    n_selected = (
-        0 if isinstance(budget, NoPrivacy) else options.n_selected(door.domain, n, budget=budget)
-    )
     with accountant.keeping(released):
         if not n_selected:
             if len(pairs):
@@ -495,7 +551,6 @@ def _bought(options: Tetrachoric, door: Door, accountant: Accountant) -> Release
             return released()
         of_choices, of_pairs = prices(options.shares[2:])
         epsilon = ledger.selection_within(of_choices / n_selected) * _ROUNDED
-        sizes = [len(part) for part in np.array_split(np.arange(n_selected), _ROUNDS) if len(part)]
         for place, (size, price) in enumerate(
             zip(sizes, split(of_pairs, [float(size) for size in sizes]), strict=True), start=1
         ):
@@ -507,8 +562,9 @@ def _bought(options: Tetrachoric, door: Door, accountant: Accountant) -> Release
                 size=size,
                 sensitivity=_CHANGE,
                 epsilon=epsilon,
-                pad=n * 2.0**-48,
+                pad=pad,
                 label=f"{of_round}: choice of a pair",
+                grid=VECTOR_GRID,
             )
             new = pairs[chosen]
             values = whole[new[:, 0], new[:, 1]]
