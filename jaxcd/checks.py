@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import enum
 import math
+import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ __all__ = [
     "check_choice",
     "check_count",
     "check_flag",
+    "check_folder_takes",
     "check_new_file",
     "check_nonnegative",
     "check_number",
@@ -65,18 +68,38 @@ def check_flag(name: str, value: Any) -> None:
         raise OptionError(f"{name} = {value!r} is not True or False; say which")
 
 
+def check_folder_takes(name: str, path: Path, folder: Path) -> None:
+    """Raises OptionError unless a file can be made in ``folder``, which is there, on the way to
+    ``path``.
+    """
+    try:
+        # Rights do not tell of a file system that is full, or that cannot be written: a file
+        # without a name is made, and is gone.
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise OptionError(
+            f"{name} {str(path)!r} cannot be written: no file can be made in {str(folder)!r} "
+            f"({error.strerror or error}); give another place"
+        ) from None
+
+
 def check_new_file(
     name: str, path: Path, *, force: bool, option: str = "force=True", cure: str = "another name"
 ) -> None:
     """Raises OptionError unless a file can be written there, over another one only where ``force``
     is given, by the option of this name.
     """
-    if path.is_dir() or not path.absolute().parent.is_dir():
+    folder, nowhere = path.absolute().parent, path.is_symlink() and not path.exists()
+    if path.is_dir() or nowhere or not folder.is_dir():
         raise OptionError(f"{name} {str(path)!r} is no file in a folder that exists; give {cure}")
     if path.exists() and not force:
         raise OptionError(
             f"{name}: file {str(path)!r} exists; give another name, or {option} to overwrite it"
         )
+    if path.exists() and not os.access(path, os.W_OK):
+        raise OptionError(f"{name}: file {str(path)!r} cannot be written over; give another name")
+    check_folder_takes(name, path, folder)
 
 
 def check_choice(name: str, value: Any, choices: type[enum.Enum]) -> None:

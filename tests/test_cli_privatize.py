@@ -174,9 +174,9 @@ def test_bad_files(folder: Path, command: CommandLine) -> None:
 
     refused("is no csv file", out="randomised.txt")
     refused("no file in a folder", out="nowhere/randomised.csv")
-    refused("is an input", "--force", out="people.csv")
-    refused("is an input", "--force --guarantee-out", folder / "domain.json")
-    refused("two files", "--guarantee-out", folder / "randomised.csv")
+    refused("is what FILE names, too", "--force", out="people.csv")
+    refused("is what --domain names, too", "--force --guarantee-out", folder / "domain.json")
+    refused("is what --out names, too", "--guarantee-out", folder / "randomised.csv")
     people = (folder / "people.csv").read_text()
     (folder / "people.csv").write_text(people + "low,f,250\n")
     command.shows(words(folder, KRR, BINS, "--clip"))

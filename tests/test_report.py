@@ -602,6 +602,8 @@ def test_check_folder_refuses_files(tmp_path: Path) -> None:
     for path in (file, tmp_path / "dangling"):
         refused(OptionError, "is a file", check_folder, path, force=True)
     refused(OptionError, "cannot be made", check_folder, file / "below" / "it")
+    if Path("/proc/self").exists():  # where nobody can make a file
+        refused(OptionError, "no file can be made in '/proc'", check_folder, Path("/proc/a/b"))
     assert check_folder(str(tmp_path / "a" / "b")) == tmp_path / "a" / "b"
     assert not (tmp_path / "a").exists()
 

@@ -273,6 +273,16 @@ def discover(
     if out is not None:
         check_folder(out, force=force)
     running.check_release_out(release_out, force=force)
+    paid.check_apart(
+        {"--out": out, "--release-out": release_out},
+        {
+            "FILE": file,
+            "--domain": domain,
+            "--bif": bif,
+            "--ledger": ledger,
+            "--knowledge": knowledge,
+        },
+    )
     budget = options.budget(
         epsilon=epsilon,
         delta=delta,

@@ -30,7 +30,10 @@ def audit(
     minutes on two cores.  Exit code 1 if a claim is broken or a bug is missed, else 0.
     """
     from jaxcd.audit import picture, run_audit
+    from jaxcd.report import check_folder
 
+    if out is not None:  # before minutes of work
+        check_folder(out, force=True)
     found = run_audit(
         quick=quick,
         only=only,

@@ -149,6 +149,7 @@ def _check_files(
     force: bool,
 ) -> None:
     from jaxcd.checks import check_new_file
+    from jaxcd.cli.paid import check_apart
 
     for path in (*files, domain):
         if not path.is_file():
@@ -156,6 +157,8 @@ def _check_files(
     check_new_file("--out", out, force=force, option="--force", cure="one such as release.npz")
     if report is not None:
         check_new_file("--report", report, force=force, option="--force", cure="run.json")
+    inputs = {f"the table {path.name}": path for path in files}
+    check_apart({"--out": out, "--report": report}, {**inputs, "--domain": domain})
     if ledgers is not None and not ledgers.is_dir():
         raise OptionError(f"--ledgers: there is no folder {str(ledgers)!r}; make it first")
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 import datetime
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from jaxcd.errors import OptionError
 
-__all__ = ["check_certificate_out", "kept", "write_certificate"]
+__all__ = ["check_apart", "check_certificate_out", "kept", "write_certificate"]
 
 
 @contextmanager
@@ -54,6 +54,24 @@ def _save(receipt: Any) -> None:
     else:
         how = "; jaxcd.Release.load reads it" if hasattr(receipt.partial, "tests") else ""
         print(f"{spent}; what it bought is in {path}{how}", file=sys.stderr)
+
+
+def check_apart(written: Mapping[str, Path | None], read: Mapping[str, Path | None]) -> None:
+    """Refuses, before anything is spent, a place that would be written twice, or that is read: what
+    was bought would be lost, or a ledger.
+
+    Args:
+        written: what the options say that is to be written, by their names.
+        read: files that the command reads.
+    """
+    seen = {path.resolve(): name for name, path in read.items() if path is not None}
+    for name, path in written.items():
+        if path is None:
+            continue
+        if path.resolve() in seen:
+            other = seen[path.resolve()]
+            raise OptionError(f"{name} {str(path)!r} is what {other} names, too; give another name")
+        seen[path.resolve()] = name
 
 
 def check_certificate_out(path: Path | None) -> None:

@@ -103,7 +103,7 @@ def privatize(
         if guarantee_out is None
         else guarantee_out
     )
-    _check_files(file, domain, out, promise, force=force)
+    _check_files(file, domain, out, promise, ledger, force=force)
     if not 0 <= seed < 2**63:
         raise OptionError(f"--seed {seed} is not a seed; use a whole number from 0 to 2**63 - 1")
     if seed and not simulated_noise:
@@ -144,18 +144,21 @@ def privatize(
             _show(chosen, found, data.n_samples, data.n_columns, out, promise)
 
 
-def _check_files(file: Path, domain: Path, out: Path, promise: Path, *, force: bool) -> None:
+def _check_files(
+    file: Path, domain: Path, out: Path, promise: Path, ledger: Path | None, *, force: bool
+) -> None:
     """Refuses, before anything is read, files that are missing or that would be written over."""
     from jaxcd.checks import check_new_file
+    from jaxcd.cli.paid import check_apart
 
     for name, path in (("FILE", file), ("--domain", domain)):
         if not path.is_file():
             raise DataError(f"{name}: file {str(path)!r} does not exist; check the path")
     if not out.name.endswith(".csv"):
         raise OptionError(f"--out {str(out)!r} is no csv file; give one such as randomised.csv")
-    for name, path in (("--out", out), ("--guarantee-out", promise)):
-        if path.resolve() in (file.resolve(), domain.resolve()):
-            raise OptionError(f"{name} {str(path)!r} is an input; give another name")
+    written = {"--out": out, "--guarantee-out": promise}
+    check_apart(written, {"FILE": file, "--domain": domain, "--ledger": ledger})
+    for name, path in written.items():
         check_new_file(name, path, force=force, option="--force")
 
 

@@ -43,7 +43,7 @@ def write_archive(path: Path, header: Mapping[str, Any], arrays: Mapping[str, np
         arrays: by name.
     """
     header = {"format": _FORMAT, "version": _VERSION, **header}
-    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    draft = path.with_name(f".jaxcd-{uuid.uuid4().hex}")  # no longer than names may be
     try:
         with draft.open("wb") as file:  # savez would add a suffix to a name
             np.savez_compressed(

@@ -26,6 +26,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+from jaxcd.checks import check_folder_takes
 from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph
 from jaxcd.plotting import graph_png, graph_svg
@@ -52,7 +53,7 @@ def check_folder(folder: str | Path, *, force: bool = False) -> Path:
 
     Raises:
         OptionError: the folder exists and ``force`` is False, where it or a parent is a file, or
-            where a parent cannot be written to.
+            where nothing can be written to it or to the nearest parent that is there.
     """
     path = Path(folder)
     if path.is_dir() and not force:
@@ -71,11 +72,12 @@ def check_folder(folder: str | Path, *, force: bool = False) -> Path:
         raise OptionError(
             f"folder {str(path)!r} cannot be made: {str(above)!r} is a file; give another name"
         )
-    if not os.access(above, os.W_OK | os.X_OK):
+    if taken := [name for name in FILES if (path / name).is_dir()]:
         raise OptionError(
-            f"folder {str(path)!r} cannot be written: no permission in {str(above)!r}; give "
+            f"folder {str(path)!r} holds a folder {taken[0]!r} where a file is written; give "
             "another place"
         )
+    check_folder_takes("folder", path, above)
     return path
 
 
@@ -135,8 +137,9 @@ def write_report(
         ).encode(),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Beside the target, so that moving it into place is one step of the file system.
-    draft = path.absolute().parent / f".{path.absolute().name}.{uuid.uuid4().hex}"
+    # Where nothing but one step of the file system moves it into place: in a folder that is there,
+    # which may be all that can be written, else beside the new one.
+    draft = (path if path.is_dir() else path.absolute().parent) / f".jaxcd-{uuid.uuid4().hex}"
     draft.mkdir()
     try:
         for name, content in contents.items():

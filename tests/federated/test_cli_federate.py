@@ -65,6 +65,7 @@ def test_three_processes_make_one_release(folder: Path, capsys: pytest.CaptureFi
         (["--out", "x.npz", "--epsilon", "1", "--kind", "x"], "--kind 'x' is unknown"),
         (["--out", "x.npz", "--epsilon", "1", "--seed", "3"], "--seed is for"),
         (["--out", "no/x.npz", "--epsilon", "1"], "no file in a folder that exists"),
+        (["--out", "x.npz", "--report", "x.npz", "--epsilon", "1"], "what --out names, too"),
         (["--out", "x.npz", "--epsilon", "1", "--ledgers", "no"], "no folder 'no'"),
         (["--out", "x.npz", "--epsilon", "1", "--site-column", "Smoker"], "is a column"),
     ],

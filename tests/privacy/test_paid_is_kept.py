@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -658,3 +659,63 @@ def test_the_command_line_has_spent_nothing_before_the_first_charge(part, error,
     assert "was spent" not in capsys.readouterr().err
     assert main(words.split()) == 0  # and the whole of it is still there
     assert total.remaining_epsilon == 0.0
+
+
+PLACES = {
+    "discover --network cancer --rows 300 --epsilon 1 --force --out": "",
+    "discover --network cancer --rows 300 --epsilon 1 --force --release-out": ".npz",
+    "direction c.csv --x a --y b --bounds 0 1 0 1 --epsilon 1 --certificate-out": ".json",
+    "privatize c.csv --domain domain.json --mechanism krr --epsilon-ldp 1 --force --out": ".csv",
+    "privatize c.csv --domain domain.json --mechanism krr --epsilon-ldp 1 --force --out x.csv "
+    "--guarantee-out": ".json",
+}
+
+
+@pytest.mark.parametrize(("words", "suffix"), PLACES.items())
+def test_a_place_that_cannot_be_written_is_refused_before_it_is_paid_for(
+    words, suffix, folder, capsys
+):
+    rows = np.random.default_rng(0).integers(0, 2, size=(300, 2))
+    Path("c.csv").write_text("a,b\n" + "".join(f"{a},{b}\n" for a, b in rows))
+    jaxcd.Domain({name: jaxcd.Categorical((0, 1)) for name in "ab"}).write("domain.json")
+    total = LedgerFile("people.ledger", data_set="people", budget=Budget(1.0))
+    content = total.path.read_bytes()
+    Path(f"taken{suffix}").mkdir()  # a folder where a file is wanted
+    if not suffix:  # and the other way round
+        Path("taken").rmdir()
+        Path("taken").write_text("")
+    Path("link").symlink_to("nowhere/else")
+    # the last is a folder in which not even the owner of the machine can make a file
+    places = [f"taken{suffix}", f"c.csv/x{suffix}", "people.ledger", *["link"] * (suffix != ".csv")]
+    for place in [*places, *["/proc/x" + suffix] * Path("/proc/self").exists()]:
+        assert main([*words.split(), place, "--ledger", "people.ledger"]) == 2, place
+        said = capsys.readouterr().err
+        assert repr(place) in said and said.count("\n") == 1, said
+        assert total.path.read_bytes() == content and kept_files() == []
+
+
+def test_one_place_is_written_once(folder, capsys):
+    LedgerFile("people.ledger", data_set="people", budget=Budget(1.0))
+    words = f"{RUN} --ledger people.ledger --force --out made --release-out"
+    for place, other in (("made", "--out"), ("people.ledger", "--ledger")):
+        assert main([*words.split(), place]) == 2
+        said = f"--release-out '{place}' is what {other} names, too; give another name"
+        assert said in capsys.readouterr().err
+
+
+def test_a_report_replaces_another_where_only_its_folder_can_be_written(folder, monkeypatch):
+    """A long name has room for no other, and beside the folder there may be none."""
+    made = "m" * 250
+    assert main([*RUN.split(), "--out", made]) == 0
+    renamed = os.replace
+
+    def within(source, target):
+        assert Path(source).parent.parent == Path(target).parent
+        renamed(source, target)
+
+    monkeypatch.setattr(os, "replace", within)
+    assert main([*RUN.split(), "--out", made, "--force"]) == 0
+    assert sorted(os.listdir()) == [made]
+    (Path(made) / "graph.dot").unlink()
+    (Path(made) / "graph.dot").mkdir()
+    assert main([*RUN.split(), "--out", made, "--force"]) == 2 and kept_files() == []
