@@ -134,7 +134,9 @@ class Effect:
         )
 
     def to_json_dict(self) -> dict[str, Any]:
-        """As a dictionary that ``json.dump`` takes; None stands for NaN and infinite numbers."""
+        """As a dictionary that ``json.dump`` takes; None stands for NaN and infinite numbers, and
+        for the estimate where several effects are possible: ``possible`` has all of them.
+        """
 
         def number(value: float) -> float | None:
             return float(value) if abs(value) < float("inf") else None
@@ -146,7 +148,8 @@ class Effect:
             "outcome": self.outcome,
             "levels": None if self.levels is None else list(self.levels),
             "unit": self.unit,
-            "estimate": number(self.estimate),
+            # one of several would be read as the effect
+            "estimate": None if len(self.possible) > 1 else number(self.estimate),
             "low": number(self.low),
             "high": number(self.high),
             "level": self.level,

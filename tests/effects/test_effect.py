@@ -548,6 +548,12 @@ def test_command_line(command: CommandLine, tmp_path) -> None:
     dot.write_text(ASIA.cpdag().to_dot())
     code, out, _ = command(f"effect {path} --treatment smoke --outcome dysp --graph {dot}")
     assert code == 0 and "together" in out
+    # a program gets all the effects of the class as well, and none of them as the effect
+    read = json.loads(command(f"{words[: -len(str(graph))]}{dot} --json")[1])
+    estimates = [one["estimate"] for one in read["possible"]]
+    assert read["estimate"] is None and not read["identified"] and len(estimates) == 3
+    assert all(read["low"] <= one <= read["high"] for one in estimates)
+    assert all(f"  {one:+.4g}  (" in out for one in estimates)
     for wrong, message in (
         (f"effect {path} --treatment smoke --outcome nobody --graph {graph}", "no column"),
         (f"effect {tmp_path / 'no.npz'} --treatment a --outcome b", "does not exist"),
