@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+import typing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 
 import jaxcd
+from jaxcd.cli.app import app
 from jaxcd.cli.options import DECIDERS, TESTS
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import MixedGraph
@@ -716,3 +718,22 @@ def test_an_interrupt_says_what_was_spent_and_where_it_is(
     (kept,) = tmp_path.glob("jaxcd-bought-*.npz")
     assert code == 130 and "epsilon=0.5, delta=0 was spent" in err and str(kept) in err
     assert jaxcd.Release.load(kept).cost.epsilon == 0.5
+
+
+def test_options_of_numbers_refuse_others_in_plain_words(command: CommandLine) -> None:
+    """Of every command: no option answers in the words of a validator."""
+    seen = 0
+    for one in app.registered_commands:
+        hints = typing.get_type_hints(one.callback, include_extras=True)
+        for parameter, hint in hints.items():
+            kind, *more = typing.get_args(hint) or (hint,)
+            kinds = {kind, *typing.get_args(kind)}
+            if not kinds & {int, float}:
+                continue
+            (info,), words = more, "no whole number" if int in kinds else "no number"
+            assert info.parser is not None, (one.callback, parameter)
+            name = (one.name or one.callback.__name__, f"--{parameter.replace('_', '-')}")
+            values = ["abc"] * (4 if parameter == "bounds" else 1)
+            command.refuses(f"'{name[1]}': 'abc' is {words}; write one", *name, *values)
+            seen += 1
+    assert seen > 30

@@ -41,7 +41,9 @@ from jaxcd.cli.shared import (
     TotalEpsilon,
     TotalUnit,
     argument,
+    number_option,
     option,
+    whole_option,
 )
 from jaxcd.errors import JaxcdError, OptionError, PrivacyWarning
 
@@ -163,7 +165,7 @@ def discover(
     bif: Annotated[Path | None, option("BIF file of a network to sample instead.")] = None,
     rows: Annotated[
         int | None,
-        option(
+        whole_option(
             "Rows to sample from the network (default: 10000), or of a table that is not read "
             "whole."
         ),
@@ -215,10 +217,10 @@ def discover(
         ),
     ] = "auto",
     alpha: Annotated[
-        float | None, option("Level of the tests, between 0 and 1. (Default: 0.05.)")
+        float | None, number_option("Level of the tests, between 0 and 1. (Default: 0.05.)")
     ] = None,
     max_level: Annotated[
-        int | None, option("Largest set to condition on, from 0. (Default: no limit.)")
+        int | None, whole_option("Largest set to condition on, from 0. (Default: no limit.)")
     ] = None,
     knowledge: Annotated[
         Path | None,
@@ -226,7 +228,8 @@ def discover(
     ] = None,
     missing: MissingReading = "ignore",
     seed: Annotated[
-        int, option("Seed of the network's sample and of simulated noise; secure noise has none.")
+        int,
+        whole_option("Seed of the network's sample and of simulated noise; secure noise has none."),
     ] = 0,
     simulated_noise: SimulatedNoiseFlag = False,
     clip: Annotated[
@@ -244,7 +247,7 @@ def discover(
     ] = None,
     confidence: Annotated[
         int,
-        option(
+        whole_option(
             "Draws of a bootstrap that says how sure the edges found in a release are; 0 for none."
         ),
     ] = 0,
@@ -372,8 +375,8 @@ def recommend(
         str | None, option("Built-in network instead: cancer, earthquake, asia or survey.")
     ] = None,
     bif: Annotated[Path | None, option("BIF file of a network instead.")] = None,
-    rows: Annotated[int | None, option("Number of rows, which is public.")] = None,
-    epsilon: Annotated[float | None, option("Total epsilon, positive.")] = None,
+    rows: Annotated[int | None, whole_option("Number of rows, which is public.")] = None,
+    epsilon: Annotated[float | None, number_option("Total epsilon, positive.")] = None,
     delta: TotalDelta = None,
     accounting: TotalAccounting = None,
     unit: TotalUnit = None,

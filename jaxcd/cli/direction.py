@@ -16,7 +16,9 @@ from jaxcd.cli.shared import (
     NoPrivacyFlag,
     SimulatedNoiseFlag,
     TotalEpsilon,
+    number_option,
     option,
+    whole_option,
 )
 from jaxcd.errors import DataError, DomainError, OptionError, PrivacyError, SensitivityError
 
@@ -50,7 +52,7 @@ def direction(
     no_privacy: NoPrivacyFlag = False,
     bounds: Annotated[
         tuple[float, float, float, float] | None,
-        option(
+        number_option(
             "Lowest and highest value of x, then of y, known without the data; values beyond "
             "them are clipped.",
             metavar="X_LOW X_HIGH Y_LOW Y_HIGH",
@@ -71,11 +73,11 @@ def direction(
         ),
     ] = None,
     seed: Annotated[
-        int, option("Public seed of the split into halves, and of simulated noise.")
+        int, whole_option("Public seed of the split into halves, and of simulated noise.")
     ] = 0,
     error_rate: Annotated[
         float,
-        option(
+        number_option(
             "Of pairs of which neither causes the other, the share that may get a direction "
             "(measured on 81 public pairs); 1 always names one."
         ),

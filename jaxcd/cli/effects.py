@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from jaxcd.cli.shared import AsJson, MissingReading, argument, option
+from jaxcd.cli.shared import AsJson, MissingReading, argument, number_option, option, whole_option
 from jaxcd.errors import DataError, OptionError
 
 __all__ = ["effect"]
@@ -31,8 +31,10 @@ def effect(
     outcome_level: Annotated[
         str | None, option("The level of the outcome whose probability is looked at.")
     ] = None,
-    level: Annotated[float, option("Of the interval, between 0 and 1.")] = 0.95,
-    draws: Annotated[int, option("Without --graph: how often graphs are drawn anew, from 0.")] = 20,
+    level: Annotated[float, number_option("Of the interval, between 0 and 1.")] = 0.95,
+    draws: Annotated[
+        int, whole_option("Without --graph: how often graphs are drawn anew, from 0.")
+    ] = 20,
     missing: MissingReading = "ignore",
     plot: Annotated[Path | None, option("Image file for a forest plot (.png, .svg, .pdf).")] = None,
     as_json: AsJson = False,

@@ -17,7 +17,9 @@ from jaxcd.cli.shared import (
     TotalDelta,
     TotalEpsilon,
     argument,
+    number_option,
     option,
+    whole_option,
 )
 from jaxcd.errors import DataError, OptionError, PrivacyError
 
@@ -44,9 +46,9 @@ def federate(
             "log-linear. All but histogram need --delta."
         ),
     ] = "auto",
-    dropouts: Annotated[int, option("So many sites may fail to answer.")] = 0,
+    dropouts: Annotated[int, whole_option("So many sites may fail to answer.")] = 0,
     colluding: Annotated[
-        int, option("So many sites may tell the coordinator all that they know.")
+        int, whole_option("So many sites may tell the coordinator all that they know.")
     ] = 0,
     site_column: Annotated[
         str | None, option("Name of a column for the site, which is then a context of the release.")
@@ -58,9 +60,9 @@ def federate(
     report: Annotated[
         Path | None, option("File (JSON) for adversary, rounds, bytes and notes of the run.")
     ] = None,
-    timeout: Annotated[float, option("Seconds to wait for a site.")] = 600.0,
+    timeout: Annotated[float, number_option("Seconds to wait for a site.")] = 600.0,
     simulated_noise: SimulatedNoiseFlag = False,
-    seed: Annotated[int, option("Seed of simulated noise; secure noise has none.")] = 0,
+    seed: Annotated[int, whole_option("Seed of simulated noise; secure noise has none.")] = 0,
     force: Annotated[bool, option("Write over existing files.", "--force")] = False,
     as_json: AsJson = False,
 ) -> None:

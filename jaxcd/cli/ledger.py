@@ -8,7 +8,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from jaxcd.cli.shared import AsJson, TotalAccounting, TotalUnit, argument, option
+from jaxcd.cli.shared import (
+    AsJson,
+    TotalAccounting,
+    TotalUnit,
+    argument,
+    number_option,
+    option,
+    whole_option,
+)
 from jaxcd.errors import OptionError
 
 if TYPE_CHECKING:
@@ -20,10 +28,14 @@ __all__ = ["ledger"]
 def ledger(
     file: Annotated[Path, argument("Ledger file; made if --data-set and --epsilon are given.")],
     data_set: Annotated[str | None, option("To make one: the owner's name of the data.")] = None,
-    epsilon: Annotated[float | None, option("To make one: the total epsilon, positive.")] = None,
-    delta: Annotated[float | None, option("To make one: the total delta. (Default: 0.)")] = None,
+    epsilon: Annotated[
+        float | None, number_option("To make one: the total epsilon, positive.")
+    ] = None,
+    delta: Annotated[
+        float | None, number_option("To make one: the total delta. (Default: 0.)")
+    ] = None,
     max_rows_per_person: Annotated[
-        int | None, option("To make one: the most rows that one person has. (Default: 1.)")
+        int | None, whole_option("To make one: the most rows that one person has. (Default: 1.)")
     ] = None,
     accounting: TotalAccounting = None,
     unit: TotalUnit = None,

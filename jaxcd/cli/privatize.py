@@ -11,7 +11,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from jaxcd.cli.shared import DomainFile, File, SimulatedNoiseFlag, option
+from jaxcd.cli.shared import (
+    DomainFile,
+    File,
+    SimulatedNoiseFlag,
+    number_option,
+    option,
+    whole_option,
+)
 from jaxcd.errors import DataError, OptionError, PrivacyError
 
 if TYPE_CHECKING:  # the library takes a second to load, and --help needs none of it
@@ -47,17 +54,17 @@ def privatize(
     out: Annotated[Path, option("The randomised table (.csv) to write.")],
     p_max: Annotated[
         float | None,
-        option(
+        number_option(
             "Probability that a whole record is reported as it is (the largest over records).",
             "--p-max",
         ),
     ] = None,
     epsilon_ldp: Annotated[
-        float | None, option("Local epsilon of a whole record, positive.", "--epsilon-ldp")
+        float | None, number_option("Local epsilon of a whole record, positive.", "--epsilon-ldp")
     ] = None,
     d_privacy: Annotated[
         float | None,
-        option("Epsilon per unit of distance between level codes, positive.", "--d-privacy"),
+        number_option("Epsilon per unit of distance between level codes, positive.", "--d-privacy"),
     ] = None,
     distance: Annotated[
         str | None,
@@ -84,7 +91,7 @@ def privatize(
         Path | None, option("Ledger file that epsilon-LDP is charged to (see `jaxcd ledger`).")
     ] = None,
     simulated_noise: SimulatedNoiseFlag = False,
-    seed: Annotated[int, option("Seed of simulated noise; secure noise has none.")] = 0,
+    seed: Annotated[int, whole_option("Seed of simulated noise; secure noise has none.")] = 0,
     force: Annotated[bool, option("Overwrite existing files.", "--force")] = False,
     as_json: Annotated[
         bool, option("Print the guarantee file and nothing else.", "--json")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from jaxcd.cli.shared import AsJson, MissingReading, argument, option
+from jaxcd.cli.shared import AsJson, MissingReading, argument, number_option, option, whole_option
 from jaxcd.errors import DataError, OptionError
 
 __all__ = ["search"]
@@ -31,10 +31,10 @@ def search(
         ),
     ] = "auto",
     alpha: Annotated[
-        float | None, option("Level of the tests, between 0 and 1. (Default: 0.05.)")
+        float | None, number_option("Level of the tests, between 0 and 1. (Default: 0.05.)")
     ] = None,
     max_level: Annotated[
-        int | None, option("Largest set to condition on, from 0. (Default: no limit.)")
+        int | None, whole_option("Largest set to condition on, from 0. (Default: no limit.)")
     ] = None,
     knowledge: Annotated[
         Path | None,
@@ -42,7 +42,7 @@ def search(
     ] = None,
     missing: MissingReading = "ignore",
     confidence: Annotated[
-        int, option("Draws of a bootstrap that says how sure the edges are; 0 for none.")
+        int, whole_option("Draws of a bootstrap that says how sure the edges are; 0 for none.")
     ] = 0,
     out: Annotated[Path | None, option("Folder for picture, graph and report.")] = None,
     force: Annotated[bool, option("Write into an existing folder.", "--force")] = False,

@@ -13,6 +13,35 @@ def option(words: str, *names: str, **more: Any) -> Any:
     return typer.Option(*names, help=words, **more)
 
 
+def number_option(words: str, *names: str, **more: Any) -> Any:
+    """An option whose values are numbers."""
+    return option(words, *names, **{"parser": _number, "metavar": "NUMBER", **more})
+
+
+def whole_option(words: str, *names: str, **more: Any) -> Any:
+    """An option whose values are whole numbers."""
+    return option(words, *names, **{"parser": _whole, "metavar": "INTEGER", **more})
+
+
+def _number(text: Any) -> float:
+    # Own words: those of typer are of its validator, and differ by its version.
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r} is no number; write one as 1, 0.05 and 1e-6 are written"
+        ) from None
+
+
+def _whole(text: Any) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r} is no whole number; write one in digits, as 10 and 20000 are written"
+        ) from None
+
+
 def argument(words: str) -> Any:
     """An argument and its help."""
     return typer.Argument(help=words, show_default=False)
@@ -50,7 +79,9 @@ TotalAccounting = Annotated[
 ]
 MostRowsPerPerson = Annotated[
     int | None,
-    option("Most rows that one person has; the budget then holds for a person. (Default: 1.)"),
+    whole_option(
+        "Most rows that one person has; the budget then holds for a person. (Default: 1.)"
+    ),
 ]
 TotalUnit = Annotated[
     str | None,
@@ -60,8 +91,8 @@ TotalUnit = Annotated[
     ),
 ]
 TotalDelta = Annotated[
-    float | None, option("Total delta, from 0, far below 1 / rows. (Default: 0.)")
+    float | None, number_option("Total delta, from 0, far below 1 / rows. (Default: 0.)")
 ]
 TotalEpsilon = Annotated[
-    float | None, option("Total epsilon, positive; fixed before the data is read.")
+    float | None, number_option("Total epsilon, positive; fixed before the data is read.")
 ]
