@@ -16,6 +16,7 @@ from typing import Any
 from .repricing import price_again
 
 __all__ = [
+    "LEAST_ORDER",
     "composed_epsilon",
     "dp_event",
     "gaussian_delta_outside",
@@ -23,6 +24,9 @@ __all__ = [
     "gdp_epsilon",
     "zcdp_epsilon",
 ]
+
+LEAST_ORDER = 1.011
+"""Orders down to 1.01 are those that dp-accounting converts from."""
 
 
 def zcdp_epsilon(rho: float, delta: float) -> tuple[float, float]:
@@ -53,23 +57,45 @@ def zcdp_epsilon(rho: float, delta: float) -> tuple[float, float]:
 
 def gdp_delta(epsilon: float, mu: float) -> float:
     """The delta of mu-GDP at epsilon."""
+    return math.exp(_gdp_log_delta(epsilon, mu))
+
+
+def _gdp_log_delta(epsilon: float, mu: float) -> float:
+    """Its logarithm.  The two terms are nearly equal where mu is small, so that their difference is
+    the integral of what it changes by: phi(a) times that of 1 - x R(x) from a to b, with Mills'
+    ratio R, as exp(epsilon) phi(b) = phi(a).
+    """
+    import numpy as np
     from scipy import special
 
     a, b = epsilon / mu - mu / 2, epsilon / mu + mu / 2
-    first = float(special.log_ndtr(-a))
-    return -math.exp(first) * math.expm1(epsilon + float(special.log_ndtr(-b)) - first)
+    if mu > 1:
+        first, second = float(special.log_ndtr(-a)), epsilon + float(special.log_ndtr(-b))
+        return first + math.log(-math.expm1(second - first)) if second < first else -math.inf
+    nodes, weights = np.polynomial.legendre.leggauss(20)
+    x = a + mu * (1 + nodes) / 2
+    small = np.minimum(x, 20.0)
+    slope = 1 - small * math.sqrt(math.pi / 2) * special.erfcx(small / math.sqrt(2))
+    # 1 / x^2 - 3 / x^4 + 15 / x^6 - ...: beyond 20, ten terms are all that a float holds
+    inverse, series = np.maximum(x, 20.0) ** -2.0, np.zeros_like(x)
+    for odd in range(21, 0, -2):
+        series = odd * inverse * (1 - series)
+    found = np.where(x < 20, slope, series)
+    return -a * a / 2 - math.log(2 * math.pi) / 2 + math.log(mu / 2 * float(weights @ found))
 
 
 def gdp_epsilon(rho: float, delta: float) -> float:
     """The epsilon, at least 0, at which the delta of sqrt(2 rho)-GDP is this one."""
     from scipy import optimize
 
-    mu = math.sqrt(2 * rho)
-    if rho == 0 or gdp_delta(0.0, mu) <= delta:
+    mu, wanted = math.sqrt(2 * rho), math.log(delta)
+    if rho == 0 or _gdp_log_delta(0.0, mu) <= wanted:
         return 0.0
     high = zcdp_epsilon(rho, delta)[0] * (1 + 1e-6) + 1e-12
     return float(
-        optimize.brentq(lambda e: gdp_delta(e, mu) - delta, 0.0, high, xtol=1e-300, rtol=1e-14)
+        optimize.brentq(
+            lambda e: _gdp_log_delta(e, mu) - wanted, 0.0, high, xtol=1e-300, rtol=1e-14
+        )
     )
 
 
@@ -119,9 +145,16 @@ def composed_epsilon(rows: Iterable[Mapping[str, Any]], delta: float, *, group: 
     return float(accountant.get_epsilon(delta))
 
 
-def gaussian_delta_outside(epsilon: float, rho: float) -> float:
-    """The delta at epsilon that dp-accounting gives for one Gaussian mechanism of this rho."""
+def gaussian_delta_outside(epsilon: float, rho: float) -> tuple[float, float]:
+    """The delta at epsilon that dp-accounting gives for one Gaussian mechanism of this rho, and how
+    much of it rounding can be: it subtracts numbers that are nearly equal where rho is small.
+    """
     from dp_accounting.pld.privacy_loss_mechanism import GaussianPrivacyLoss
+    from scipy import special
 
-    loss = GaussianPrivacyLoss(math.sqrt(1 / (2 * rho)), sensitivity=1)
-    return float(loss.get_delta_for_epsilon(epsilon))
+    mu = math.sqrt(2 * rho)
+    loss = GaussianPrivacyLoss(1 / mu, sensitivity=1)
+    a = epsilon / mu - mu / 2
+    return float(loss.get_delta_for_epsilon(epsilon)), 2.0**-46 * (1 + a * a) * float(
+        special.ndtr(-a)
+    )

@@ -22,7 +22,13 @@ from .budget import Relation, Unit, unit_words
 from .certificate import FORMAT, VERSION, certificate_digest
 from .ledger_file import MAGIC as LEDGER_MAGIC
 from .ledger_file import LedgerFile
-from .recomposing import composed_epsilon, gaussian_delta_outside, gdp_epsilon, zcdp_epsilon
+from .recomposing import (
+    LEAST_ORDER,
+    composed_epsilon,
+    gaussian_delta_outside,
+    gdp_epsilon,
+    zcdp_epsilon,
+)
 from .repricing import TOLERANCE, Price, number, price_again
 
 __all__ = ["Check", "Verification", "verify"]
@@ -282,6 +288,11 @@ def _totals(rows: list[Mapping[str, Any]], claim: _Claim) -> list[Check]:
         if left > 0 and math.isfinite(rho)
         else math.inf
     )
+    safe = (
+        _converted(rho, left * (1 - TOLERANCE), gaussian=claim.gaussian)
+        if math.isfinite(converted)
+        else math.inf
+    )
     total = min(pure, converted)
     by_pure = pure <= converted
     delta = failures if by_pure else claim.delta
@@ -290,9 +301,7 @@ def _totals(rows: list[Mapping[str, Any]], claim: _Claim) -> list[Check]:
         if by_pure
         else f"sum of rhos {rho:.12g}, which is epsilon {converted:.12g} at delta {left:g}"
     )
-    same = (_close(total, claim.spent) or 0 <= max(total, claim.spent) <= TOLERANCE) and _close(
-        delta, claim.spent_delta
-    )
+    same = _follows(claim.spent, total, min(pure, safe)) and _close(delta, claim.spent_delta)
     checks = [
         Check(
             "total",
@@ -300,16 +309,16 @@ def _totals(rows: list[Mapping[str, Any]], claim: _Claim) -> list[Check]:
             f"{rule}; the ledger has epsilon {claim.spent:.12g}, delta {claim.spent_delta:g}",
         )
     ]
-    if not by_pure and claim.gaussian:
-        outside = gaussian_delta_outside(converted, rho)
-        same = outside <= left * (1 + 1e-6)
+    if not by_pure and claim.gaussian and rho > 0:
+        outside, rounding = gaussian_delta_outside(converted, rho)
+        same = outside <= left * (1 + 1e-6) + rounding
         words = f"Gaussian noise of rho {rho:.12g} has delta {outside:.9g} at {converted:.9g}"
         checks.append(Check("dp-accounting", same, f"{words}, of {left:g}"))
-    elif not by_pure:
+    elif not by_pure and not claim.gaussian and zcdp_epsilon(rho, left)[1] > LEAST_ORDER:
         outside = composed_epsilon(rows, left, group=claim.group)
         # It composes Gaussian noise by itself and anything else by its zCDP, which is the same
         # curve; its own shortcut gives 0 where a bound by the Kullback-Leibler divergence does.
-        same = _close(outside, converted) or outside < converted
+        same = outside <= converted or _follows(outside, converted, safe)
         checks.append(Check("dp-accounting", same, f"epsilon {outside:.12g} at delta {left:g}"))
     holds = total <= claim.epsilon * (1 + TOLERANCE) and delta <= claim.delta * (1 + TOLERANCE)
     # what is said of groups follows from it, or from pure epsilons that keep within the claim
@@ -333,6 +342,14 @@ def _totals(rows: list[Mapping[str, Any]], claim: _Claim) -> list[Check]:
     ]
 
 
+def _follows(stated: float, exact: float, safe: float) -> bool:
+    """Whether an epsilon is the exact one, or one that rounding to the safe side makes of it: at
+    most ``safe``, that of a delta smaller by the tolerance.  Where epsilon is far below 1, much of
+    it can be the rounding of a delta that is subtracted; less than the exact one it never is.
+    """
+    return _close(stated, exact) or exact < stated <= safe
+
+
 def _converted(rho: float, delta: float, *, gaussian: bool) -> float:
     return gdp_epsilon(rho, delta) if gaussian else zcdp_epsilon(rho, delta)[0]
 
@@ -348,9 +365,13 @@ def _group_checks(content: Mapping[str, Any]) -> list[Check]:
     for entry in content.get("groups", ()):
         k = -(-int(entry["rows"]) // int(unit))
         again, failing = k * epsilon, delta
+        safe = again
         if delta and rho is not None:
             gaussian = _is_gaussian(guarantee)
-            again = max(again, _converted(rho * k**2, delta, gaussian=gaussian))
+            again, safe = (
+                max(again, _converted(rho * k**2, part, gaussian=gaussian))
+                for part in (delta, delta * (1 - TOLERANCE))
+            )
         elif delta:
             failing = (
                 delta * math.expm1(k * epsilon) / math.expm1(epsilon)
@@ -360,7 +381,7 @@ def _group_checks(content: Mapping[str, Any]) -> list[Check]:
             again = again if failing < 1 else math.inf
         stated = float(entry["epsilon"]), float(entry["delta"])
         if not (
-            _close(stated[0], again)
+            _follows(stated[0], again, safe)
             and (math.isinf(again) or abs(stated[1] - failing) <= 1e-6 * failing)
         ):
             wrong.append(str(entry["rows"]))

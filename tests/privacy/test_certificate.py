@@ -19,6 +19,7 @@ from typing import Any
 
 import dp_accounting.rdp
 import jax
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -29,7 +30,7 @@ import jaxcd
 from jaxcd import local
 from jaxcd.errors import DataError, FormatError, PrivacyError
 from jaxcd.pairwise.anm_scores import IQRMechanism
-from jaxcd.privacy import Accounting, conversion, limits, mechanisms
+from jaxcd.privacy import Accounting, conversion, limits, mechanisms, recomposing
 from jaxcd.privacy import ledger as ledgers
 from jaxcd.privacy.certificate import certificate_digest
 from tests.helpers import CommandLine, levelled, numbers, simulated
@@ -225,6 +226,57 @@ def test_every_run_has_a_certificate_that_holds(name: str):
     assert content["spent"]["delta"] <= promised["delta"]
     assert content["public"]["n_samples"] in (200, 300) and content["public"]["domain"]
     assert not found.proven  # simulated noise
+
+
+@pytest.mark.parametrize(
+    ("accounting", "epsilon", "delta"),
+    [
+        ("gaussian", 1e-6, 1e-12),
+        ("gaussian", 1e-6, 1e-300),
+        ("gaussian", 1e-6, 0.5),
+        ("gaussian", 1e-40, 1e-6),
+        ("gaussian", 1e-3, 0.99),
+        ("gaussian", 1e6, 1e-6),
+        ("zcdp", 1e-12, 1e-6),
+        ("zcdp", 1e-6, 1e-200),
+        ("zcdp", 1e-9, 0.5),
+        ("zcdp", 1.0, 0.99),
+        ("zcdp", 1e6, 1e-12),
+    ],
+)
+def test_budgets_of_any_size_can_be_verified(accounting: str, epsilon: float, delta: float):
+    """Also where epsilon is a small difference of numbers that are rounded, and where dp-accounting
+    converts no order; what was spent is never less than the events add up to.
+    """
+    bought = jaxcd.release(
+        jaxcd.Dataset.from_array(np.eye(50, 2), domain=numbers("ab", 0, 1)),
+        jaxcd.SecondMoments(),
+        budget=jaxcd.Budget(epsilon, delta, accounting=Accounting(accounting)),
+        noise=simulated(),
+    )
+    content = bought.certificate()
+    assert jaxcd.verify(content).holds, str(jaxcd.verify(content))
+    less = json.loads(json.dumps(content))
+    for part in ("spent", "guarantee"):
+        less[part]["epsilon"] *= 1 - 1e-3
+    if epsilon > 1e-20:  # else the events are worth an epsilon of 0, within a float of delta
+        assert "total" in failing(sealed(less))
+    less["spent"]["epsilon"] = less["guarantee"]["epsilon"] = 2.0
+    less["ledger"][0]["gdp_rho"] = less["ledger"][0]["rho"] = 4.0
+    assert "event 0" in failing(sealed(less))
+
+
+@given(st.floats(-12, 2), st.floats(0, 30))
+@settings(max_examples=40, deadline=None)
+def test_the_second_conversion_of_gaussian_noise_has_no_cancellation(power: float, a: float):
+    """Against 60 digits: as exactly as the logarithm of delta can be written."""
+    mu = 10.0**power
+    epsilon = mu * (a + mu / 2)
+    with mpmath.workdps(60 + int(a * a)):
+        m, e = mpmath.mpf(mu), mpmath.mpf(epsilon)
+        exact = mpmath.ncdf(m / 2 - e / m) - mpmath.exp(e) * mpmath.ncdf(-m / 2 - e / m)
+        found = mpmath.mpf(recomposing.gdp_delta(epsilon, mu))
+        assert abs(found / exact - 1) < 1e-11 * (1 + a * a)
 
 
 @pytest.mark.parametrize("name", RUNS)
