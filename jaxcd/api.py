@@ -56,6 +56,7 @@ from jaxcd.privacy.certificate import Certified
 from jaxcd.queries import Door, Session
 from jaxcd.queries.door import public_count
 from jaxcd.releases import Release, ReleaseKind
+from jaxcd.releases.base import check_is_kind
 
 __all__ = [
     "Algorithm",
@@ -580,11 +581,7 @@ def release(
         >>> bought.kind, bought.cost.epsilon
         ('histogram', 1.0)
     """
-    if not isinstance(kind, ReleaseKind):
-        raise OptionError(
-            f"kind = {kind!r} is no kind of release; use jaxcd.Histogram(), Marginals(), "
-            "SecondMoments(), Tetrachoric() or Features()"
-        )
+    check_is_kind(kind)
     data = as_data(data, domain, private=isinstance(budget, Budget), missing=missing)
     return kind.release(data, budget=budget, noise=noise, ledger=ledger)
 
@@ -600,9 +597,8 @@ def search(
     which columns may be hidden.
 
     Histograms are searched over equivalence classes from exact starts, marginals by orderings,
-    second moments exactly up to 20 columns.  The functions ``search_histogram``,
-    ``search_marginals``, ``search_second_moments`` and ``search_features`` in
-    :mod:`jaxcd.discovery` have options.
+    second moments exactly up to 20 columns.  The ``search_`` functions of the kinds in
+    :mod:`jaxcd.discovery`, such as ``search_histogram``, have options.
 
     Args:
         bought: what :func:`release` or ``Release.load`` returned.

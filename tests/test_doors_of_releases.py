@@ -54,6 +54,11 @@ def test_every_search_says_what_was_paid_and_whether_noise_was_secure(row: KindR
 
 def test_what_is_no_release(discrete):
     refused(OptionError, "kind = 'histogram'", jaxcd.release, discrete, "histogram", budget=BUDGET)
+    plan = {"kind": "histogram", "budget": BUDGET}
+    for row in KINDS:  # none is left out of the cure
+        name = rf"\b{type(row.kind).__name__}\(\)"
+        refused(OptionError, name, jaxcd.plan_release, discrete.domain, 9, **plan)
+        assert row.kind.takes_people  # as is said of releases where others are refused
     refused(OptionError, "a Dataset cannot be searched", jaxcd.search, discrete)
 
 

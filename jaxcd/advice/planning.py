@@ -20,6 +20,7 @@ from jaxcd.errors import OptionError, SensitivityError
 from jaxcd.ops import tails
 from jaxcd.privacy import Budget, Ledger
 from jaxcd.releases import Plan, ReleaseKind
+from jaxcd.releases.base import check_is_kind
 from jaxcd.releases.plans import USUAL_EFFECT
 
 __all__ = ["Plan", "plan", "plan_release"]
@@ -143,11 +144,7 @@ def plan_release(domain: Domain, n_samples: int, *, kind: ReleaseKind, budget: B
     """
     check_facts(domain, n_samples)
     _check_budget(budget)
-    if not isinstance(kind, ReleaseKind):
-        raise OptionError(
-            f"kind = {kind!r} is no kind of release; use jaxcd.Histogram(), Marginals(), "
-            "SecondMoments(), Tetrachoric() or Features()"
-        )
+    check_is_kind(kind)
     return kind.plan(domain, n_samples, budget=budget)
 
 

@@ -43,10 +43,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 BY_PERSON_ONLY = (
-    "budget: unit='person' is proved for releases only (Histogram, Marginals, LogLinear, "
-    "SecondMoments, Features), whose statistics are sums over rows; buy one with "
-    "jaxcd.release(data, jaxcd.Marginals(), budget=...) and search it, or use unit='row' with "
-    "max_rows_per_person=k"
+    "budget: unit='person' is proved for releases only, whose statistics are sums over rows; buy "
+    "one with jaxcd.release(data, jaxcd.Marginals(), budget=...) and search it, or use unit='row' "
+    "with max_rows_per_person=k"
 )
 """Why a run by tests on data, or of a pair, refuses that unit."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import abc
 import copy
+import inspect
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -55,7 +56,7 @@ from jaxcd.releases.release_file import (
 from jaxcd.releases.stated_noise import check_stated_noise
 from jaxcd.scores.base import GraphScore, LocalScore
 
-__all__ = ["Release", "ReleaseKind", "check_kind", "facts_of_rows", "paid"]
+__all__ = ["Release", "ReleaseKind", "check_is_kind", "check_kind", "facts_of_rows", "paid"]
 
 
 class ReleaseKind(abc.ABC):
@@ -214,6 +215,20 @@ def finite_array(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
         raise OptionError(f"{name} must be finite and of the shape {shape}, not {array.shape}")
     array.setflags(write=False)
     return array
+
+
+def check_is_kind(kind: Any) -> None:
+    """Raises OptionError unless it is a kind of release; the message names all kinds of jaxcd."""
+    if isinstance(kind, ReleaseKind):
+        return
+    *most, last = sorted(
+        name
+        for name, each in ReleaseKind._kinds.items()
+        if each.__module__.startswith("jaxcd.") and not inspect.isabstract(each)
+    )
+    raise OptionError(
+        f"kind = {kind!r} is no kind of release; use jaxcd.{'(), '.join(most)}() or {last}()"
+    )
 
 
 def check_kind(release: Any, *kinds: str) -> Any:
