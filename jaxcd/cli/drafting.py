@@ -10,7 +10,7 @@ from jaxcd.errors import OptionError
 
 __all__ = ["draft"]
 
-_TODO = """\
+_NEXT_STEPS = """\
 {out} is a DRAFT and NOT PRIVATE: its levels, bounds and codes are data, and so is this list. Do not
 publish either. Before a private run, go through every column:
 - levels: all that could occur, also those that do not occur here, and none that only this data
@@ -65,4 +65,4 @@ def draft(
         print("To be looked at:")
     for note in found.notes:
         print(f"- {note.column}: {note.words}." if note.column else f"- {note.words}.")
-    print(_TODO.format(out=out, file=file))
+    print(_NEXT_STEPS.format(out=out, file=file))
