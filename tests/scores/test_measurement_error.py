@@ -108,17 +108,28 @@ def test_the_mean_is_the_slope(y: int, mu: float, scale: float):
     assert slope == pytest.approx(around[1][1] - mu, rel=1e-4, abs=1e-4 * (1 + mu))
 
 
-@pytest.mark.parametrize("scale", [0.5, 2.0, 20.0])
+@pytest.mark.parametrize("scale", [0.5, 2.0, 20.0, 1e4, 1e8])
 def test_the_table_agrees_with_the_formula(scale: float):
     rng = np.random.default_rng(1)
     y = np.array([-40.0, -1.0, 0.0, 1.0, 7.0, 60.0, 900.0, 30_000.0])
     mu = np.maximum(y, 0) * np.exp(rng.normal(scale=0.3, size=(400, 8))) + rng.exponential(
-        3 * scale, size=(400, 8)
+        min(3 * scale, 1e3), size=(400, 8)
     )
     for approximate, exact in zip(
-        TabulatedCounts(y, scale)(mu), noisy_count(y, mu, scale), strict=True
+        TabulatedCounts(y, scale, most=mu.max())(mu), noisy_count(y, mu, scale), strict=True
     ):
         assert approximate == pytest.approx(exact, abs=2e-3, rel=1e-5)
+
+
+@pytest.mark.parametrize("epsilon", [1e-5, 1e-8, 1e-12])
+def test_noise_of_any_size_costs_no_more_than_the_table(epsilon: float):
+    """The tables of a count end at the number of rows, not where the noise ends."""
+    score = release("cancer", n=500, epsilon=epsilon, seed=0)
+    counts = TabulatedCounts(
+        np.array([0.0, 3.0, 2 / epsilon, 20 / epsilon]), 2 / epsilon, most=500.0
+    )
+    assert counts._n_points <= 8 * (23 + 8) + 2
+    assert not search_histogram(score).graph.marks.any()
 
 
 def release(name: str, *, n: int, epsilon: float | None, seed: int) -> ReleasedHistogram:

@@ -195,7 +195,7 @@ class NoisyTable:
     def _noisy_count(self) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
         if self.scale < _LEAST_SCALE:
             return lambda means: noisy_count(self._y, means, self.scale)
-        return TabulatedCounts(self._y, self.scale)
+        return TabulatedCounts(self._y, self.scale, most=self.n_samples)
 
     def _step(
         self, families: _Families, counts: np.ndarray

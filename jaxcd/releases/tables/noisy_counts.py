@@ -145,16 +145,19 @@ class TabulatedCounts:
         y: whole numbers, float64 (K,).
         scale: b of the noise, positive. The log likelihood of a cell is right to about 1e-4: good
             enough to climb by, not to report.
+        most: no mu is larger, as a rule; the tables end there, however large the noise.
     """
 
-    def __init__(self, y: np.ndarray, scale: float) -> None:
+    def __init__(self, y: np.ndarray, scale: float, *, most: float) -> None:
         self._y, self._scale = y, scale
         self._inside = np.flatnonzero(y >= 0)
         # most cells of a large table share their y with others: one spline for each value
         known, which = np.unique(y[self._inside], return_inverse=True)
         reach = _REACH + np.sqrt(8 * scale)
-        first = np.maximum(np.sqrt(known) - reach, 0.0)
-        self._n_points = int(np.ceil(2 * reach / _STEP)) + 1
+        end = np.sqrt(most) + _REACH
+        width = min(2 * reach, end)
+        first = np.clip(np.sqrt(known) - reach, 0.0, end - width)
+        self._n_points = int(np.ceil(width / _STEP)) + 1
         grid = first[:, None] + _STEP * np.arange(self._n_points)
         # (values of y, points, 2)
         values = np.stack(noisy_count(known[:, None], grid**2, scale), axis=-1)
