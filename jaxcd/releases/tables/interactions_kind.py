@@ -25,6 +25,9 @@ from jaxcd.releases.tables.marginal_purchase import pairs_sensitivity
 
 __all__ = ["InteractionsKind", "KnownPairs"]
 
+# What is computed of a column is dense in the square of its levels, and of a pair in its cells.
+_MOST_LEVELS, _MOST_CELLS = 3_000, 1 << 20
+
 
 @dataclass(frozen=True)
 class KnownPairs:
@@ -103,8 +106,8 @@ class InteractionsKind(ReleaseKind):
             check_whole("selected", self.selected, 0, cure="give None, or 0 to measure all pairs")
 
     def check(self, domain: Domain, n_samples: int = 1) -> None:
-        """Raises DomainError where a column is numeric, OptionError where the knowledge names
-        others.
+        """Raises DomainError where a column is numeric or has too many levels, OptionError where
+        the knowledge names others.
         """
         if self.knowledge is not None:
             self.knowledge.check(domain.names)
@@ -114,6 +117,18 @@ class InteractionsKind(ReleaseKind):
                 f"data: the columns {numeric} are numeric, and tables count levels; declare "
                 "them ordinal with levels chosen in advance, or leave them out with "
                 "data.select(names)"
+            )
+        levels = dict(zip(domain.names, map(int, cast(Any, domain.cardinalities)), strict=True))
+        widest = sorted(levels, key=lambda name: -levels[name])
+        wide = [name for name in widest if levels[name] > _MOST_LEVELS]
+        if not wide and math.prod(levels[name] for name in widest[:2]) > _MOST_CELLS:
+            wide = widest[:2]
+        if wide:
+            said = ", ".join(f"{name!r} ({levels[name]:,})" for name in wide)
+            raise DomainError(
+                f"domain: the columns {said} have too many levels: a column may have "
+                f"{_MOST_LEVELS:,}, and two columns {_MOST_CELLS:,} multiplied; put levels "
+                'together, or leave the columns out ("ignore": true in a domain file)'
             )
 
     @abc.abstractmethod

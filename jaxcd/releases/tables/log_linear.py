@@ -112,7 +112,7 @@ class LogLinear(InteractionsKind):
             false pair is expected among independent columns, and where much is found more is let
             in, of which the search takes its choice.
         max_clique_cells: pairs that would give the model a table of more cells are left out, from
-            16; time and memory grow with it.
+            16, and pairs of twice as many cells of their own; time and memory grow with it.
         max_candidates: most possible neighbours of a column, 1 to 16.
         max_cells: tables of three and more columns have at most this share of n cells, between 0
             and 1.
@@ -242,7 +242,11 @@ class LogLinear(InteractionsKind):
             max_cells=self.max_clique_cells,
             absent={*known.absent, *_unmeasured(noisy)},
         )
-        pairs = [pair for pair in known.first(selected) if pair in noisy.values]
+        pairs = [
+            pair
+            for pair in known.first(selected)
+            if pair in noisy.values and fit.fits(pair, noisy.cardinalities, self.max_clique_cells)
+        ]
         colliders = fit.collider_pairs(pairs, noisy.cardinalities, max_cells=self.max_clique_cells)
         # of what is known not to be joined, what round 2 has measured
         terms: list[Columns] = [*pairs, *(s for s in colliders if s in noisy.values)]

@@ -47,6 +47,7 @@ import networkx as nx
 import numpy as np
 
 from jaxcd.ops import tails
+from jaxcd.ops.interactions import interaction
 from jaxcd.ops.junction_tree import JunctionTree, elimination_cliques
 from jaxcd.ops.moments import contrast_basis
 from jaxcd.ops.parts import parts_of
@@ -54,6 +55,7 @@ from jaxcd.ops.threads import one_blas_thread
 
 __all__ = [
     "ExpectedTables",
+    "fits",
     "LogLinearModel",
     "NoisyInteractions",
     "collider_pairs",
@@ -77,6 +79,10 @@ _MOST_ROUNDS = 20
 # of which there are at most so many; and the share of cells drawn anew.
 _ROWS, _FEWER_ROWS, _MANY_ENTRIES, _MOST_ENTRIES = 20_000, 10_000, 500, 2_000
 _BLUR = 0.05
+# Of the columns' contrasts: with more, pairs are looked at one by one.
+_MOST_AT_ONCE = 1_000
+# A pair's own table may have so many times the cells of others.
+_OWN = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,7 +227,8 @@ def select_pairs(
     Args:
         noisy: interactions of all columns, and of all pairs but absent ones.
         level: at which a pair counts as not explained, by the number of pairs.
-        max_cells: no clique's table becomes larger by adding a pair, unless it is the pair's own.
+        max_cells: no clique's table becomes larger by adding a pair, unless it is the pair's own,
+            of twice as many cells at most.
         start: pairs to begin with.
         absent: pairs that are left out.
     """
@@ -234,7 +241,11 @@ def select_pairs(
         missed = unexplained(
             noisy,
             model,
-            [pair for pair in itertools.combinations(range(d), 2) if pair not in within],
+            [
+                pair
+                for pair in itertools.combinations(range(d), 2)
+                if pair not in within and fits(pair, levels, max_cells)
+            ],
             level=_after(len(chosen), level),
         )
         if chosen:
@@ -246,6 +257,13 @@ def select_pairs(
         chosen += added
         model = fit_model(noisy, [*singles, *chosen], start=model.theta)
     return tuple(chosen), model
+
+
+def fits(pair: Pair, levels: Columns, max_cells: float) -> bool:
+    """Whether a model takes the pair: what follows from its own table is dense in the square of its
+    cells.
+    """
+    return math.prod(levels[j] for j in pair) <= _OWN * max_cells
 
 
 def _after(n_chosen: int, level: Level) -> Level:
@@ -316,9 +334,7 @@ class ExpectedTables:
     def interaction(self, columns: Columns) -> np.ndarray:
         """R_S that the model expects, float64, flat."""
         kind = [self._tree.cardinalities[j] for j in columns]
-        basis = functools.reduce(np.kron, [contrast_basis(k) for k in kind])
-        found: np.ndarray = self.table(columns) @ basis
-        return found
+        return interaction(self.table(columns).reshape(kind)).ravel()
 
 
 class _Directions:
@@ -400,8 +416,12 @@ class _Directions:
         """What the expected interaction would be more if those of the model's terms were the
         released ones, float64, flat.
         """
+        ends = np.cumsum([0, *(phi.shape[1] for phi in self._columns)])
+        if len(columns) == 2 and ends[-1] > _MOST_AT_ONCE:
+            i, j = columns
+            block: np.ndarray = self._columns[i].T @ (self._columns[j] * self._pull[:, None])
+            return block.ravel()
         if len(columns) == 2:
-            ends = np.cumsum([0, *(phi.shape[1] for phi in self._columns)])
             i, j = columns
             return self._pulled_pairs[ends[i] : ends[i + 1], ends[j] : ends[j + 1]].ravel()
         found: np.ndarray = self._features([columns]).T @ self._pull

@@ -1,0 +1,65 @@
+"""Columns of many levels: found where a model can hold them, refused before anything is spent where
+not, and never an array of the square of a pair's cells.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import jaxcd
+from jaxcd.errors import DomainError
+from jaxcd.releases.tables import log_linear_fit
+
+
+def table(*levels: int, n: int = 2_000) -> jaxcd.Dataset:
+    """Columns of so many levels, and two that are equal."""
+    rng = np.random.default_rng(0)
+    values = np.column_stack([*(rng.integers(0, k, n) for k in levels), *[np.arange(n) % 2] * 2])
+    names = [*(f"c{i}" for i in range(len(levels))), "a", "b"]
+    kinds = [jaxcd.Categorical(tuple(range(k))) for k in (*levels, 2, 2)]
+    frame = pd.DataFrame(values, columns=names)
+    return jaxcd.Dataset.from_frame(
+        frame, domain=jaxcd.Domain(dict(zip(names, kinds, strict=True)))
+    )
+
+
+@pytest.mark.parametrize(
+    "kind", [jaxcd.LogLinear(), jaxcd.Marginals()], ids=["log-linear", "marginals"]
+)
+@pytest.mark.parametrize("levels", [(5_000,), (1_200, 1_000)])
+def test_too_many_levels_are_refused_before_anything_is_spent(kind, levels):
+    budget = jaxcd.Budget(1.0, 1e-7)
+    data = table(*levels, n=50)
+    ledger = jaxcd.Ledger(budget)
+    with pytest.raises(DomainError, match="'c0' .*too many levels.*put levels together"):
+        jaxcd.release(data, kind, budget=budget, ledger=ledger)
+    assert ledger.spent.epsilon == 0
+
+
+def test_wide_columns_do_not_hide_the_others():
+    found = jaxcd.release(table(300, 250), jaxcd.LogLinear(), budget=jaxcd.Budget(4.0, 1e-6))
+    graph = jaxcd.search(found).graph
+    assert graph.has_edge("a", "b")
+
+
+def test_a_model_takes_no_pair_that_is_too_wide():
+    assert log_linear_fit.fits((0, 1), (90, 91), 4096)
+    assert not log_linear_fit.fits((0, 1), (91, 91), 4096)
+
+
+def test_misfits_one_by_one_are_those_of_one_product(monkeypatch):
+    data = table(30, 20)
+    found = jaxcd.release(data, jaxcd.LogLinear(), budget=jaxcd.Budget(4.0, 1e-6))
+    noisy = log_linear_fit.NoisyInteractions(
+        found.cardinalities, found.n_samples, found.interactions, found.variances
+    )
+    model = log_linear_fit.fit_model(noisy, [(0,), (1,), (2,), (3,)])
+    together = log_linear_fit._Directions(noisy, model)
+    monkeypatch.setattr(log_linear_fit, "_MOST_AT_ONCE", 0)
+    for pair in [(0, 1), (0, 2), (2, 3)]:
+        alone = log_linear_fit._Directions(noisy, model).misfit(pair)
+        monkeypatch.undo()
+        np.testing.assert_allclose(together.misfit(pair), alone, atol=1e-6)
+        monkeypatch.setattr(log_linear_fit, "_MOST_AT_ONCE", 0)
