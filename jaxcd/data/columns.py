@@ -13,8 +13,9 @@ which nobody paid.  The rule looks at one record at a time, so neighbouring tabl
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,32 +99,79 @@ class Unreadable:
     kind: str
 
 
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
 def factorise(cells: Sequence[object]) -> tuple[tuple[object, ...], NDArray]:
-    """Distinct cells, in order of first appearance, and the position of every cell among them."""
-    try:
-        index = {cell: position for position, cell in enumerate(dict.fromkeys(cells))}
-    except TypeError:
-        return factorise(
-            [
-                cell
-                if isinstance(cell, Hashable) and _hashes(cell)
-                else Unreadable(type(cell).__name__)
-                for cell in cells
-            ]
-        )
-    return tuple(index), np.fromiter(map(index.__getitem__, cells), np.int32, len(cells))
+    """Distinct cells as plain values, in order of first appearance, and the position of every cell
+    among them.
+
+    Cells are told apart by type and value.  True, 1, 1.0 and Fraction(1) equal each other and are
+    not read alike: told apart by value alone, the first would decide how the others are read.
+    """
+    kinds = set(map(type, cells))
+    if not kinds <= _PLAIN:
+        cells = [_plain(cell) for cell in cells]
+        kinds = set(map(type, cells))
+    if len(kinds - {str, type(None)}) < 2:  # nothing equals text but text
+        index = {cell: place for place, cell in enumerate(dict.fromkeys(cells))}
+        return tuple(index), np.fromiter(map(index.__getitem__, cells), np.int32, len(cells))
+    keys = list(zip(map(type, cells), cells, strict=True))
+    typed = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+    inverse = np.fromiter(map(typed.__getitem__, keys), np.int32, len(keys))
+    return tuple(cell for _, cell in typed), inverse
+
+
+def _plain(cell: object) -> object:
+    """A cell as the text, number or truth value that it is, of Python's own type: a class derived
+    from these may say otherwise what it equals.  Other cells stay, as the marks of people, or are
+    Unreadable where they cannot be told apart.
+    """
+    if isinstance(cell, str):
+        return str.__str__(cell)
+    if isinstance(cell, (bool, np.bool_)):
+        return bool(cell)
+    if isinstance(cell, int):
+        return int.__int__(cell)
+    if isinstance(cell, np.integer) and not isinstance(cell, np.timedelta64):
+        return int(cell)
+    if isinstance(cell, (float, np.floating)):
+        return math.nan if cell != cell else float(cell)
+    if isinstance(cell, Decimal):
+        return _number_of_decimal(cell)
+    if isinstance(cell, np.timedelta64) or not _hashes(cell):
+        return Unreadable(type(cell).__name__)
+    return cell
+
+
+_LONGEST = 400  # digits: more than any float has
+
+
+def _number_of_decimal(cell: Decimal) -> int | float:
+    """The number of a decimal, whole where it is written so."""
+    if not cell.is_finite():
+        return math.nan if cell.is_nan() else math.copysign(math.inf, cell)
+    sign, digits, exponent = cell.as_tuple()
+    if int(exponent) < 0 or len(digits) + int(exponent) > _LONGEST:
+        return float(cell)
+    return int(cell)
 
 
 def _hashes(cell: object) -> bool:
     try:
         hash(cell)
-    except TypeError:  # a tuple that holds a list
+    except Exception:  # a list, or a tuple that holds one; a class may raise anything
         return False
     return True
 
 
-def _shown(value: object) -> str:
-    text = repr(value.item() if isinstance(value, np.generic) else value)
+def shown(value: object) -> str:
+    """A cell or level as a message shows it, shortened."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    try:
+        text = repr(plain)
+    except ValueError:  # Python writes no whole number of more than 4,300 digits
+        text = f"a {type(plain).__name__} of very many digits"
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -221,18 +269,17 @@ def misfit_words(cell: object, column: Column | None = None) -> str:
         )
     if not isinstance(column, (Numeric, Binned)):
         return (
-            f"the value {_shown(cell)} is not a declared level; add it to the levels in the "
+            f"the value {shown(cell)} is not a declared level; add it to the levels in the "
             "domain or correct the cell"
         )
     number = number_in(cell)
     if not math.isfinite(number):
         what = "not a number, but the column is numeric" if math.isnan(number) else "infinite"
         return (
-            f"the value {_shown(cell)} is {what}; correct the cell or declare the column with "
-            "levels"
+            f"the value {shown(cell)} is {what}; correct the cell or declare the column with levels"
         )
     return (
-        f"the value {_shown(number)} is outside the declared bounds "
+        f"the value {shown(number)} is outside the declared bounds "
         f"[{column.bounds[0]:g}, {column.bounds[1]:g}]; "  # type: ignore[index]
         "widen the bounds in the domain or read with clip=True"
     )
@@ -305,7 +352,7 @@ def number_in(cell: object) -> float:
         try:
             return float(cell)
         except OverflowError:
-            return math.inf
+            return math.inf if cell > 0 else -math.inf
     return math.nan
 
 

@@ -570,7 +570,9 @@ def _people(raw: RawColumn) -> NDArray[np.int64]:
     raw.check_type()
     uniques, inverse = raw.factorised()
     unknown = np.array([is_missing(cell) for cell in uniques], dtype=np.bool_)[inverse]
-    people = inverse.astype(np.int64)
+    places: dict[object, int] = {}  # 7 and 7.0 are one person
+    same = [places.setdefault(cell, len(places)) for cell in uniques]
+    people = np.array(same, dtype=np.int64)[inverse]
     people[unknown] = len(uniques) + np.arange(int(unknown.sum()))
     return np.unique(people, return_inverse=True)[1].reshape(-1)
 

@@ -107,7 +107,10 @@ def _array(values: Any, width: int | None) -> NDArray:
             "one length"
         )
     array = np.asarray(values)
-    return array if array.dtype.kind in "biuf" else np.asarray(values, dtype=object)
+    kind = array.dtype.kind
+    # One fraction makes floats of all whole numbers, which beyond 2^53 would be others.
+    is_exact = kind in "biu" or (kind == "f" and not (np.abs(array) >= 2.0**53).any())
+    return array if is_exact else np.asarray(values, dtype=object)
 
 
 def _filled(rows: list[Any], width: int) -> NDArray:

@@ -2,8 +2,12 @@
 changes one cell.
 """
 
+import datetime
 import gzip
 import math
+from decimal import Decimal
+from enum import IntEnum
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +16,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jaxcd.data import Categorical, Dataset, Domain, Numeric, Ordinal, read_csv
+from jaxcd.data import Binned, Categorical, Dataset, Domain, Numeric, Ordinal, read_csv
 from jaxcd.errors import DataError, DomainError
 from tests.helpers import refused
 
@@ -205,3 +209,99 @@ def test_no_bytes_make_reading_fail(
     lines = GOOD.encode().splitlines()
     lines[1 + place] = text
     assert read(tmp_path_factory.mktemp("t"), b"\n".join(lines) + b"\n").n_samples >= 2
+
+
+class Folded(str):
+    """Text of a class that does not tell "a" and "A" apart."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, str) and self.casefold() == other.casefold()
+
+    def __hash__(self) -> int:
+        return hash(self.casefold())
+
+
+class Unhashed:
+    """Its own kind of error, where it is hashed."""
+
+    def __hash__(self) -> int:
+        raise RuntimeError("no hash")
+
+
+class Answer(IntEnum):
+    """A whole number with a name."""
+
+    YES = 1
+
+
+OBJECTS = [
+    *(0, 1, True, False, 0.0, 1.0, -0.5, 3, 10**400, -(10**400), 2**53 + 1, math.inf, math.nan),
+    *("0", "1", "1.0", "a", "A", "true", "NA", Folded("a"), Folded("A"), np.str_("a"), b"a"),
+    *(np.int8(1), np.uint64(2**64 - 1), np.float32(0.1), np.float64(1), np.bool_(True), Answer.YES),
+    *(np.longdouble(1), np.complex64(1), 1 + 0j, Fraction(1), Fraction(1, 2), np.float16(1)),
+    *(Decimal(1), Decimal("1.0"), Decimal("0.5"), Decimal("NaN"), Decimal("sNaN"), Decimal("-Inf")),
+    *(Decimal("1e999999"), Decimal(2**53 + 1), None, pd.NA, pd.NaT, [1], (1,), (True,), {1}),
+    *(datetime.date(2020, 1, 1), datetime.datetime(2020, 1, 1), np.timedelta64(1, "D")),
+    *(np.timedelta64("NaT"), np.datetime64("2020-01-01"), Unhashed(), np.zeros(2), object),
+]
+OF_OBJECTS = Domain(
+    {
+        "level": Ordinal((1, 0, "a", 2**53 + 1)),
+        "text": Categorical(("1", "a", "0"), missing=("A", 3)),
+        "number": Numeric(-1, 10),
+        "free": Numeric(missing=(1,)),
+        "bin": Binned((0, 1, 2), missing=True),
+    }
+)
+
+
+def read_objects(cells: list[object], door: str) -> np.ndarray:
+    """A row of codes, numbers and marks for each cell."""
+    columns = {name: list(cells) for name in OF_OBJECTS.names}
+    if door == "rows":
+        rows = [list(row) for row in zip(*columns.values(), strict=True)]
+        data = Dataset.from_array(rows, domain=OF_OBJECTS)
+    else:
+        frame = pd.DataFrame if door == "pandas" else pl.DataFrame
+        series = pd.Series if door == "pandas" else pl.Series
+        kind: Any = object if door == "pandas" else pl.Object
+        held = {name: series(cells, dtype=kind) for name, cells in columns.items()}
+        data = Dataset.from_frame(frame(held), domain=OF_OBJECTS)
+    found = [each(name) for each in (data.column, data.is_missing) for name in OF_OBJECTS.names]
+    return np.array(found, dtype=float).T
+
+
+@given(
+    cells=st.lists(
+        st.integers(0, len(OBJECTS) - 1).map(OBJECTS.__getitem__), min_size=2, max_size=6
+    ),
+    door=st.sampled_from(["pandas", "polars", "rows"]),
+)
+@example(cells=[Decimal(1), 1, 1, 0], door="pandas")
+@example(cells=[Fraction(1), 1, 1.0, True], door="pandas")
+@example(cells=[Folded("a"), "A", "a"], door="pandas")
+@example(cells=[2**53 + 1, 0.5], door="rows")
+def test_each_cell_is_read_by_itself(cells: list[object], door: str) -> None:
+    alone = [read_objects([cell, cell], door)[0].tolist() for cell in cells]
+    assert read_objects(cells, door).tolist() == alone
+
+
+def test_decimals_are_numbers() -> None:
+    domain = Domain({"x": Ordinal((0, 1)), "y": Numeric(0, 10, missing=True)})
+    cells = [Decimal(1), Decimal("1.00"), Decimal(0), Decimal("2.5"), Decimal("NaN")]
+    frame = pd.DataFrame({"x": cells, "y": cells}).astype(object)
+    data = Dataset.from_frame(frame, domain=domain)
+    assert data.column("x").tolist() == [1, 1, 0, 0, 0]
+    assert data.values("y").tolist() == [1, 1, 0, 2.5, 5]
+    assert data.is_missing("y").tolist() == [False] * 4 + [True]
+
+
+def test_a_person_is_one_however_the_number_is_held() -> None:
+    domain = Domain({"x": Ordinal((0, 1)), "y": Ordinal((0, 1))}, person="who")
+    cells = [7, 7.0, Decimal(7), np.int64(7), 10**20, Decimal(10**20 + 1), "7", None, None, [7]]
+    who = pd.Series(cells, dtype=object)
+    frame = pd.DataFrame({"x": [0, 1] * 5, "y": [1] * 10, "who": who})
+    people = Dataset.from_frame(frame, domain=domain).people
+    assert people is not None
+    assert len(set(people[:4].tolist())) == 1
+    assert len(set(people[3:].tolist())) == 7
