@@ -113,13 +113,43 @@ class LazyEngine(Engine):
                 "jaxcd.Table.parquet(path, ...)"
             ) from None
         self.name = str(taken.implementation.name).lower().replace("_", " ")
-        self._types = dict(_without_rows(self.name, lambda: self._frame.collect_schema()).items())
+        self._types = self._found_types()
         _check_columns(list(self._types), domain)
+        nothing = [name for name in domain.names if self._holds_nothing(name)]
+        if nothing:
+            # of a type that has nothing but nulls; as numbers they are nulls that compare
+            self._frame = self._frame.with_columns(nw.col(*nothing).cast(nw.Float64))
+            self._types |= dict.fromkeys(nothing, nw.Float64())
         for name in domain.names:
             check_type(name, self._types[name], domain[name])
         self._domain = domain
         self._codes: dict[str, Any] = {}
         self._told_apart = False  # whether collations were found to tell texts apart
+
+    def _found_types(self) -> dict[str, Any]:
+        """The columns' types, as narwhals names them."""
+        import narwhals as nw
+
+        types = dict(_without_rows(self.name, self._frame.collect_schema).items())
+        if self._frame.implementation.is_pandas_like():
+            # narwhals looks at the cells whether a column of objects is text
+            for name, kind in self._frame.to_native().dtypes.items():
+                if str(kind) == "object":
+                    types[name] = nw.Object()
+        return types
+
+    def _holds_nothing(self, name: str) -> bool:
+        """Whether a column is of the type that has nothing but nulls."""
+        import narwhals as nw
+        import pyarrow as pa
+
+        if self._types[name] != nw.Unknown:
+            return False
+        if self._frame.implementation.is_ibis():  # it gives text for all types it does not know
+            kind = self._frame.to_native().schema()[name]
+            return bool(kind.is_null() or str(getattr(kind, "raw_type", "")).strip('"') == "NULL")
+        no_rows = _without_rows(self.name, lambda: _collected(self._frame.select(name).head(0)))
+        return bool(pa.types.is_null(no_rows.schema.field(name).type))
 
     def _code(self, name: str) -> Any:
         if name not in self._codes:
@@ -203,7 +233,14 @@ class LazyEngine(Engine):
         return _collected(keyed.group_by("cell").agg(nw.len().alias("rows")))
 
     def stream(self, names: Sequence[str]) -> Iterator[list[RawColumn]]:
-        for part in _pieces(self.name, _tables(self._frame.select(*names))):
+        import narwhals as nw
+
+        # arrow has no whole numbers of 128 bits
+        wide = [name for name in names if self._types[name] in (nw.Int128, nw.UInt128)]
+        frame = self._frame.select(*names)
+        if wide:
+            frame = frame.with_columns(nw.col(*wide).cast(nw.Float64))
+        for part in _pieces(self.name, _tables(frame)):
             yield [raw_column(name, part[name]) for name in names]
 
 
@@ -246,6 +283,7 @@ class ParquetEngine(Engine):
 
     def __init__(self, path: Any, domain: Domain) -> None:
         import narwhals as nw
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
         given = [path] if isinstance(path, (str, Path)) else list(path)
@@ -256,7 +294,8 @@ class ParquetEngine(Engine):
             _check_columns(schema.names, domain)
             types = nw.from_native(schema.empty_table()).schema
             for name in domain.names:
-                check_type(name, types[name], domain[name])
+                if not pa.types.is_null(schema.field(name).type):
+                    check_type(name, types[name], domain[name])
 
     def _batches(self, names: Sequence[str]) -> Generator[Any]:
         import pyarrow as pa

@@ -168,12 +168,14 @@ def _raw_of_series(name: str, series: Any) -> RawColumn:
     import narwhals as nw
 
     dtype = series.dtype
+    if _holds_nothing(series.to_native()):
+        return RawColumn(name, uniques=(None,), inverse=np.zeros(len(series), np.int32))
     if dtype.is_float() or dtype.is_decimal():
         return RawColumn(
             name, numbers=np.array(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
         )
     if dtype == nw.Boolean or dtype.is_integer():
-        if bool(series.is_null().any()):
+        if dtype in (nw.Int128, nw.UInt128) or bool(series.is_null().any()):  # numpy has no such
             return RawColumn(name, **_factorised(series.to_list()))
         return RawColumn(
             name,
@@ -185,6 +187,14 @@ def _raw_of_series(name: str, series: Any) -> RawColumn:
         return _of_odd_type(name, dtype, len(series))
     order = tuple(dtype.categories) if dtype == nw.Enum else None
     return RawColumn(name, **_factorised(series.to_list()), ordered_levels=order)
+
+
+def _holds_nothing(cells: Any) -> bool:
+    """Whether a native series or array is of the type that has nothing but missing cells (polars'
+    Null, arrow's null): what a column becomes where no cell of it is filled.
+    """
+    kind = getattr(cells, "type", None) if not hasattr(cells, "dtype") else cells.dtype
+    return str(kind).casefold().removesuffix("[pyarrow]") == "null"
 
 
 def _of_odd_type(name: str, dtype: object, n_rows: int) -> RawColumn:

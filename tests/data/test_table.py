@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -128,6 +129,68 @@ def test_counts_and_blocks_are_those_of_the_rows_in_memory(
         )
         order = np.lexsort(rows.T), np.lexsort(expected.T)
         np.testing.assert_array_equal(rows[order[0]], expected[order[1]], err_msg=name)
+
+
+NOTHING = jaxcd.Domain(
+    {
+        "level": jaxcd.Ordinal((0, 1, 2)),
+        "marked": jaxcd.Categorical(("u", "v"), missing=True),
+        "bin": jaxcd.Binned((0, 1, 2), missing=True),
+        "number": jaxcd.Numeric(0, 4),
+    }
+)
+
+
+def test_a_column_without_a_filled_cell_is_missing_in_every_engine(tmp_path: Path) -> None:
+    frame = pl.DataFrame({name: [None] * 5 for name in NOTHING.names})
+    for name, table_of in engines(frame, tmp_path):
+        table = table_of(domain=NOTHING, n_samples=5, snapshot="now")
+        (found,) = table.counts([(0, 1, 2)])
+        assert found[1, 2, 2] == 5, name
+        (block,) = table.blocks(["number", "level"])
+        assert block.cells["number"].tolist() == [2.0] * 5
+        assert block.cells["level"].tolist() == [1] * 5
+
+
+def test_files_of_which_one_has_a_column_without_a_filled_cell(tmp_path: Path) -> None:
+    filled = {"level": 2, "marked": "v", "bin": 0.5, "number": 4.0}
+    for file, cells in enumerate((filled, dict.fromkeys(filled))):
+        pd.DataFrame({name: [cell, None] for name, cell in cells.items()}).to_parquet(
+            tmp_path / f"{file}.parquet"
+        )
+    table = jaxcd.Table.parquet(tmp_path, domain=NOTHING, n_samples=4, snapshot="now")
+    (found,) = table.counts([(0, 1, 2)])
+    assert found[2, 1, 0] == 1 and found[1, 2, 2] == 3
+    assert np.concatenate([b.cells["number"] for b in table.blocks(["number"])]).tolist() == [
+        *(4, 2, 2, 2)
+    ]
+
+
+def test_whole_numbers_of_128_bits() -> None:
+    domain = jaxcd.Domain({"a": jaxcd.Ordinal((0, 1, 2)), "b": jaxcd.Numeric(0, 10)})
+    cells = [0, 2**100, 1, None]
+    a, b = (pl.Series(cells, dtype=kind) for kind in (pl.Int128, pl.UInt128))
+    frame = pl.DataFrame({"a": a, "b": b})
+    from_duckdb = duckdb.sql(
+        "SELECT a::HUGEINT AS a, b::UHUGEINT AS b FROM (VALUES ('0', '0'), "
+        f"('{2**127 - 1}', '{2**128 - 1}'), ('1', '1'), (NULL, NULL)) AS rows(a, b)"
+    )
+    data = jaxcd.Dataset.from_frame(frame, domain=domain)
+    assert data.column("a").tolist() == [0, 1, 1, 1]
+    assert data.values("b").tolist() == [0, 10, 1, 5]
+    for lazy in (frame.lazy(), from_duckdb):
+        table = jaxcd.Table(lazy, domain=domain, n_samples=4, snapshot="now")
+        assert table.counts([(0,)])[0].tolist() == [1, 3, 0]
+        (block,) = table.blocks(["a", "b"])
+        assert sorted(block.cells["a"].tolist()) == [0, 1, 1, 1]
+        assert sorted(block.cells["b"].tolist()) == [0, 1, 5, 10]
+
+
+@pytest.mark.parametrize("cells", [["u", "v"], ["u", 1], [None, None]])
+def test_objects_of_pandas_are_refused_whatever_they_are(cells: list[object]) -> None:
+    objects = pd.DataFrame({"a": pd.Series(cells, dtype=object), "b": ["s", "s"]})
+    with pytest.raises(DataError, match="'a' holds values of type Object"):
+        jaxcd.Table(objects, domain=DOMAIN, n_samples=2, snapshot="now")
 
 
 def same(one: jaxcd.Release, other: jaxcd.Release) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -80,6 +81,56 @@ def test_nulls_of_frames(kind: Any) -> None:
             CATCH_ALL[name],
             ROW[name],
         ]
+
+
+def test_a_column_without_a_filled_cell_is_missing(tmp_path: Path) -> None:
+    domain = Domain({"x": Ordinal((0, 1, 2)), "y": Categorical(("a", "b"), missing=True)})
+    null: Any = pd.ArrowDtype(pa.null())
+    nothing = {"x": [None] * 3, "y": [None] * 3}
+    pd.DataFrame(nothing).to_parquet(tmp_path / "t.parquet")
+    assert pa.parquet.read_schema(tmp_path / "t.parquet").field("x").type == pa.null()
+    for frame in (
+        pa.table({name: pa.nulls(3) for name in nothing}),
+        pl.DataFrame(nothing),
+        pd.DataFrame(nothing),
+        pd.DataFrame(nothing, dtype=null),
+    ):
+        assert Dataset.from_frame(frame, domain=domain).codes.tolist() == [[1, 2]] * 3
+        with pytest.raises(DataError, match="missing values only"):
+            Domain.infer(frame)
+    assert read_csv(tmp_path / "t.parquet", domain=domain).codes.tolist() == [[1, 2]] * 3
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *(pl.Date, pl.Time, pl.Duration, pl.Datetime, pl.Binary),
+        *(pl.List(pl.Int8), pl.Array(pl.Int8, 2), pl.Struct({"a": pl.Int8})),
+    ],
+)
+def test_a_type_is_refused_whatever_its_cells_are(kind: Any) -> None:
+    filled: Any = {pl.Binary: b"a", pl.List(pl.Int8): [1], pl.Array(pl.Int8, 2): [1, 2]}
+    cell = filled.get(kind, {"a": 1} if kind.is_nested() else 1)
+    domain = Domain({"x": Ordinal((0, 1)), "y": Ordinal((0, 1))})
+    for cells in ([None, None], [cell, None]):
+        series = pl.Series(cells, dtype=kind)
+        with pytest.raises(DataError, match="column 'x' holds values of type"):
+            Dataset.from_frame(pl.DataFrame({"x": series, "y": [0, 1]}), domain=domain)
+
+
+@pytest.mark.parametrize(
+    ("kind", "cell"),
+    [
+        *((pl.Decimal(38, 0), Decimal(10**37)), (pl.Int128, -(2**127)), (pl.UInt128, 2**128 - 1)),
+        *((pl.Categorical, "a"), (pl.Enum(["0", "1", "a"]), "a"), (pl.Object, [1])),
+    ],
+)
+def test_an_odd_cell_of_any_type_counts_as_other(kind: Any, cell: Any) -> None:
+    domain = Domain({"x": Ordinal((0, 1, 2)), "y": Ordinal((0, 1))})
+    known = [type(cell)(1), type(cell)(0)] if isinstance(cell, (str, Decimal)) else [1, 0]
+    series = pl.Series([*known, cell, None], dtype=kind)
+    data = Dataset.from_frame(pl.DataFrame({"x": series, "y": [0] * 4}), domain=domain)
+    assert data.column("x").tolist() == [1, 0, 1, 1]
 
 
 def test_masked_arrays_and_codes() -> None:
