@@ -350,12 +350,17 @@ def test_knowledge(command: CommandLine, tmp_path: Path) -> None:
         shown = command.json(words, "--knowledge", file)
         assert ["Cancer", "-->", "Xray"] in shown["graph"]["edges"]
         assert ["Cancer", "-->", "Xray"] not in command.json(words)["graph"]["edges"]
+    file.write_text(file.read_text(), encoding="utf-8-sig")  # as Windows writes it
+    assert command.json(words, "--knowledge", file) == shown
+    file.write_text(file.read_text(), encoding="utf-16")
+    command.refuses("is UTF-16 text; save it as UTF-8", words, "--knowledge", file)
 
 
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        ("{", "is no JSON"),
+        ("{", "line 1: not valid JSON"),
+        ('{"required": [["Cancer", "Xray"]], "required": []}', "'required' is given twice"),
         ('{"tier": []}', "unknown key 'tier'"),
         ('{"required": [["Cancer", "Xray"], ["Xray", "Cancer"]]}', "in both directions"),
         ('{"forbidden": [["Cancer", "Xrays"]]}', "no variable 'Xrays'; did you mean 'Xray'?"),

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from jaxcd.cli.shared import AsJson, MissingReading, argument, number_option, option, whole_option
-from jaxcd.errors import DataError, OptionError
+from jaxcd.errors import DataError, FormatError, OptionError
 
 __all__ = ["effect"]
 
@@ -91,8 +91,7 @@ def _levels(text: str | None) -> tuple[Any, Any] | None:
 
 
 def _read(path: Path) -> Any:
-    import json
-
+    from jaxcd.data.json_files import parsed, read_text
     from jaxcd.data.networks import read_bif
     from jaxcd.graphs import from_dot, from_json_dict
 
@@ -101,12 +100,11 @@ def _read(path: Path) -> Any:
     if path.name.endswith((".bif", ".bif.gz")):
         return read_bif(path).dag
     try:
-        text = path.read_text(encoding="utf-8")
-        return from_dot(text) if path.suffix == ".dot" else from_json_dict(json.loads(text))
-    except (ValueError, RecursionError) as error:
-        if type(error).__module__.startswith("jaxcd"):
-            raise
-        raise DataError(
+        text = read_text(path, "file")
+        content = None if path.suffix == ".dot" else parsed(text)
+    except FormatError as error:
+        raise FormatError(
             f"--graph {str(path)!r}: not a graph that can be read; give the graph.json of a run, "
-            "a .dot or a .bif file"
+            f"a .dot or a .bif file ({error})"
         ) from None
+    return from_dot(text) if path.suffix == ".dot" else from_json_dict(content)

@@ -4,7 +4,6 @@ words.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable
@@ -17,6 +16,7 @@ import jax
 import jaxcd
 from jaxcd.api import Algorithm
 from jaxcd.cli import tables
+from jaxcd.data.json_files import parsed, read_text
 from jaxcd.discovery import dag_to_pag
 from jaxcd.errors import DataError, FormatError, OptionError, PrivacyError
 from jaxcd.graphs import Knowledge, MixedGraph
@@ -188,12 +188,11 @@ def knowledge(file: Path | None) -> Knowledge | None:
     """The background knowledge of ``--knowledge``; the search checks that its names are columns."""
     if file is None:
         return None
-    if not file.is_file():
-        raise DataError(f"--knowledge: file {str(file)!r} does not exist; check the path")
+    text = read_text(file, "--knowledge: file")
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:  # also what is no UTF-8
-        raise FormatError(f"--knowledge: file {str(file)!r} is no JSON: {error}") from None
+        content = parsed(text)
+    except FormatError as error:
+        raise FormatError(f"--knowledge: file {str(file)!r}: {error}") from None
     return Knowledge.from_json_dict(content)
 
 

@@ -43,7 +43,8 @@ from typing import Any
 from jaxcd.data.column_types import Binned, Categorical, Column, Level, LevelIndex, Numeric, Ordinal
 from jaxcd.data.columns import infer_columns
 from jaxcd.data.frames import raw_columns
-from jaxcd.errors import DataError, DomainError, FormatError
+from jaxcd.data.json_files import parsed, read_text
+from jaxcd.errors import DomainError, FormatError
 
 __all__ = [
     "Binned",
@@ -261,14 +262,7 @@ class Domain:
             DomainError: If a column is declared twice, is of an unknown type, or has impossible
                 levels or bounds.
         """
-        try:
-            text = Path(path).read_text(encoding="utf-8-sig")
-        except FileNotFoundError:
-            raise DataError(f"domain file {str(path)!r} does not exist; check the path") from None
-        except (OSError, UnicodeDecodeError) as error:
-            raise FormatError(
-                f"domain file {str(path)!r} cannot be read as UTF-8 text: {error}"
-            ) from None
+        text = read_text(path, "domain file")
         try:
             return domain_from_json(text)
         except (FormatError, DomainError) as error:
@@ -379,30 +373,9 @@ def _column_to_json(column: Column) -> dict[str, Any]:
     }
 
 
-def _pairs_without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """JSON objects keep the last of two equal names in silence; here that is an error."""
-    result: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in result:
-            raise DomainError(f"{name!r} is given twice; give each name once")
-        result[name] = value
-    return result
-
-
-def _refuse_constant(constant: str) -> Any:
-    raise DomainError(f"{constant} is not a finite number; levels and bounds must be finite")
-
-
 def domain_from_json(text: str) -> Domain:
     """The domain that a JSON text describes."""
-    try:
-        content = json.loads(
-            text, object_pairs_hook=_pairs_without_repeats, parse_constant=_refuse_constant
-        )
-    except json.JSONDecodeError as error:
-        raise FormatError(f"line {error.lineno}: not valid JSON ({error.msg})") from None
-    except RecursionError:
-        raise FormatError("line 1: nested too deeply; give a domain's JSON") from None
+    content = parsed(text, error=DomainError)
     if not isinstance(content, dict) or not isinstance(content.get("columns"), dict):
         raise FormatError(
             'line 1: expected an object such as {"columns": {"smoke": {"type": "categorical", '
