@@ -38,7 +38,7 @@ from jaxcd.data.looks import (
     number_of,
     stands_alone,
 )
-from jaxcd.data.readers import read_columns
+from jaxcd.data.readers import REPLACED, read_columns
 from jaxcd.errors import DomainError, OptionError
 
 __all__ = ["Draft", "Note", "draft_domain", "draft_of_file"]
@@ -54,6 +54,10 @@ _REPEATS = (
     "to one person"
 )
 
+_NAME_REPLACED = (
+    "the name holds bytes that are no UTF-8: save the file as UTF-8, and draft anew, or the domain "
+    "will not fit the file once it is"
+)
 _OTHER_SPELLING = (
     "holds numbers with decimal commas or percent signs; write 4,5 as 4.5 and 12.3% as 12.3 in the "
     "file, and draft anew"
@@ -150,6 +154,8 @@ def draft_of_file(
     """
     raws, layout = read_columns(path, strict=False)
     draft = draft_domain(raws, drop=drop, only=only)
+    notes = tuple(Note(raw.name, _NAME_REPLACED) for raw in raws if REPLACED in raw.name)
+    draft = Draft(draft.domain, (*notes, *draft.notes), draft.n_samples)
     if not layout:
         return draft
     more = (
@@ -443,7 +449,7 @@ def _text(cells: _Cells) -> _Found:
 
 def _other_encoding(cells: _Cells) -> tuple[str, ...]:
     """A note about what was no UTF-8, which readers take for U+FFFD: levels can become equal."""
-    if cells.share(lambda cell: "\ufffd" in str(cell)) == 0:
+    if cells.share(lambda cell: REPLACED in str(cell)) == 0:
         return ()
     return (
         "cells hold bytes that are no UTF-8, and levels that differ only there are read as one: "

@@ -13,11 +13,9 @@ from typing import Any
 
 from jaxcd.errors import DataError, FormatError, JaxcdError
 
-__all__ = ["parsed", "read_text", "text_read_as"]
+__all__ = ["is_utf16", "no_utf8", "parsed", "read_text"]
 
 _MOST_DIGITS = 4_300  # Python reads no more
-_MARKS = (b"\xff\xfe", b"\xfe\xff")  # with which UTF-16 begins
-_SAVE = "save it as UTF-8"
 
 
 def read_text(path: str | Path, what: str) -> str:
@@ -41,13 +39,17 @@ def read_text(path: str | Path, what: str) -> str:
             f"{what} {str(path)!r} cannot be read: {error.strerror or type(error).__name__}"
         ) from None
     except UnicodeDecodeError:
-        raise FormatError(f"{what} {str(path)!r} {text_read_as(content)}") from None
+        raise FormatError(f"{what} {str(path)!r} {no_utf8(content)}") from None
 
 
-def text_read_as(content: bytes) -> str:
-    """What text that is no UTF-8 is, by its first bytes, and the cure."""
-    kind = "is UTF-16 text" if content.startswith(_MARKS) else "is not UTF-8 text"
-    return f"{kind}; {_SAVE}"
+def is_utf16(start: bytes) -> bool:
+    """Whether a file that begins with these bytes is UTF-16."""
+    return start.startswith((b"\xff\xfe", b"\xfe\xff"))
+
+
+def no_utf8(start: bytes) -> str:
+    """What a file is that is no UTF-8, by the bytes with which it begins, and the cure."""
+    return f"is {'UTF-16' if is_utf16(start) else 'not UTF-8'} text; save it as UTF-8"
 
 
 def parsed(text: str, *, error: type[JaxcdError] = FormatError) -> Any:

@@ -36,10 +36,13 @@ from jaxcd.data.columns import RawColumn
 from jaxcd.data.dataset import Dataset, from_raw_columns, reads_strictly
 from jaxcd.data.domain import Domain
 from jaxcd.data.frames import checked_names
+from jaxcd.data.json_files import is_utf16, no_utf8
 from jaxcd.data.well_formed_csv import well_formed_columns
 from jaxcd.errors import DataError
 
 ROWS_AT_A_TIME = 20_000
+REPLACED = "\ufffd"
+"""Stands for bytes that are no UTF-8."""
 
 
 def read_csv(
@@ -164,12 +167,24 @@ def _read_parquet(path: Path, only: Sequence[str] | None) -> tuple[RawColumn, ..
         ) from None
 
 
+def _opened(path: Path) -> Any:
+    """The bytes of a file, unpacked where the name ends in .gz."""
+    return gzip.open(path, "rb") if path.name.lower().endswith(".gz") else path.open("rb")
+
+
+def _check_encoding(path: Path) -> None:
+    """Refuses a file that says of itself that it is UTF-16."""
+    with _opened(path) as handle:
+        start = handle.read(2)
+    if is_utf16(start):
+        raise DataError(f"file {str(path)!r} {no_utf8(start)}")
+
+
 def open_text(path: Path, *, errors: str = "strict", newline: str = "") -> IO[str]:
     """Open a text file, unpacking it where the name ends in .gz; a leading byte-order mark is
     dropped.
     """
-    binary: Any = gzip.open(path, "rb") if path.name.lower().endswith(".gz") else path.open("rb")
-    return io.TextIOWrapper(binary, encoding="utf-8-sig", errors=errors, newline=newline)
+    return io.TextIOWrapper(_opened(path), encoding="utf-8-sig", errors=errors, newline=newline)
 
 
 class _Layout:
@@ -194,13 +209,14 @@ _MOST_REPAIRS = 1000
 
 def _read_csv_columns(path: Path, layout: _Layout) -> tuple[RawColumn, ...]:
     try:
+        _check_encoding(path)
         if layout.strict:
             with open_text(path) as handle:
                 return _columns_of_rows(_strict_records(handle), path, layout)
         with open_text(path, errors="replace", newline=_line_end(path)) as handle:
             return _columns_of_rows(_all_records(handle, layout), path, layout)
     except UnicodeDecodeError:
-        raise DataError(f"file {str(path)!r} is not UTF-8 text; save it as UTF-8") from None
+        raise DataError(f"file {str(path)!r} {no_utf8(b'')}") from None
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise DataError(f"file {str(path)!r} is not a complete gzip file; pack it again") from None
     except OSError as error:
@@ -299,10 +315,18 @@ def _columns_of_rows(
     rows: Iterator[list[str]], path: Path, layout: _Layout
 ) -> tuple[RawColumn, ...]:
     header = next(rows, None)
-    if not header:
+    if header is None:
         raise DataError(f"file {str(path)!r} is empty; it must start with a header of column names")
+    if not "".join(header).strip() and len(header) < 2:
+        raise DataError(
+            f"the first line of file {str(path)!r} is blank; it must be the header of column names "
+            "(delete the blank lines above it)"
+        )
     width = len(header)
     if layout.only is None:
+        # Names that differ in such bytes only have become one.
+        if any(REPLACED in name and header.count(name) > 1 for name in header):
+            raise DataError(f"the header of file {str(path)!r} {no_utf8(b'')}")
         names = checked_names(header)
         places: tuple[int, ...] = tuple(range(width))
     else:

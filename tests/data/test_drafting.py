@@ -136,6 +136,15 @@ def test_a_file_in_another_encoding_is_noted(tmp_path: Path) -> None:
         assert len(draft.domain["a"].levels) == (1 if said else 2)
 
 
+def test_a_name_in_another_encoding_is_noted(tmp_path: Path) -> None:
+    file = tmp_path / "latin.csv"
+    file.write_bytes(b"\xe9,a\n1,0\n0,1\n")
+    draft = draft_of_file(file)
+    assert draft.domain.names == ("\ufffd", "a")
+    assert "save the file as UTF-8" in words_about(draft, "\ufffd")
+    assert not words_about(draft, "a")
+
+
 def test_a_column_named_as_a_person_is_suggested_and_not_set() -> None:
     cells = [int(i) for i in RNG.integers(0, 100, N)]
     draft = drafted(cells, "PatientID")

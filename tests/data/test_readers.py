@@ -83,7 +83,9 @@ def test_without_a_domain_one_is_inferred_and_not_declared(tmp_path: Path) -> No
     ("text", "parts"),
     [
         ("", ["empty"]),
-        ("\n\n", ["empty"]),
+        ("\n\n", ["first line", "is blank", "header"]),
+        ("\n\n" + GOOD, ["first line", "is blank", "header"]),
+        ("  \n" + GOOD, ["first line", "is blank", "header"]),
         ("age,smoke,stage\n", ["at least 2 rows", "not 0"]),
         ("age,smoke,stage\n33,yes,1\n", ["at least 2 rows", "not 1"]),
         ("age\n1\n2\n", ["at least 2 columns"]),
@@ -125,6 +127,15 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     refused(DataError, "unknown kind", read_csv, write(tmp_path, GOOD, "people.xls"))
     (tmp_path / "latin.csv").write_bytes("a,b\né,1\n".encode("latin-1"))
     refused(DataError, "UTF-8", read_csv, tmp_path / "latin.csv")
+    for encoding in ("utf-16", "utf-16-le", "utf-16-be"):
+        mark = "" if encoding == "utf-16" else "\ufeff"
+        (tmp_path / "wide.csv").write_bytes((mark + GOOD).encode(encoding))
+        for strict in (True, False):
+            refused(DataError, "is UTF-16 text; save it as UTF-8", read_csv, tmp_path / "wide.csv",
+                    domain=DOMAIN, strict=strict)  # fmt: skip
+    (tmp_path / "names.csv").write_bytes(b"\xe9,\xe8,a\n1,0,1\n0,1,1\n")
+    refused(DataError, "header.*is not UTF-8 text; save it as UTF-8", read_csv,
+            tmp_path / "names.csv", domain=DOMAIN)  # fmt: skip
     refused(DataError, "gzip", read_csv, (tmp_path / "latin.csv").rename(tmp_path / "plain.csv.gz"))
     whole = gzip.compress(GOOD.encode())
     (tmp_path / "cut.csv.gz").write_bytes(whole[:-12])
