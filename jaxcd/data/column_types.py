@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
@@ -23,6 +24,16 @@ Level: TypeAlias = str | int | float | bool
 
 MAX_INFERRED_LEVELS = 50
 """An inferred column with more distinct values than this is not discrete."""
+
+
+def shown(value: object) -> str:
+    """A cell or level as a message shows it, shortened."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    try:
+        text = repr(plain)
+    except ValueError:  # Python writes no whole number of more than 4,300 digits
+        text = f"a {type(plain).__name__} of very many digits"
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def number_spelled(text: str) -> int | float | None:
@@ -113,11 +124,16 @@ def _checked_levels(levels: object, kind: str) -> tuple[Level, ...]:
         value = level.item() if isinstance(level, np.generic) else level
         if not isinstance(value, (str, bool, int, float)):
             raise DomainError(
-                f"level {value!r} of a {kind} column must be text, a number or a truth value"
+                f"level {shown(value)} of a {kind} column must be text, a number or a truth value"
             )
         if isinstance(value, float) and not math.isfinite(value):
             raise DomainError(
                 f"level {value!r} of a {kind} column must be finite; leave missing values out"
+            )
+        if isinstance(value, int) and abs(value) > sys.float_info.max:
+            raise DomainError(
+                f"level {shown(value)} of a {kind} column is beyond the largest float; correct it, "
+                "or declare the level as text"
             )
         plain.append(value)
     if not plain:
@@ -150,8 +166,8 @@ def _check_other(other: object, levels: tuple[Level, ...], kind: str) -> None:
         type(other) is type(level) and other == level for level in levels
     ):
         raise DomainError(
-            f"other = {other!r} of a {kind} column is none of its levels; declare it as a level, "
-            "or leave it out"
+            f"other = {shown(other)} of a {kind} column is none of its levels; declare it as a "
+            "level, or leave it out"
         )
 
 
@@ -163,14 +179,16 @@ def _checked_missing(missing: object, kind: str) -> tuple[Level, ...] | None:
         return ()
     if isinstance(missing, (str, bytes, Mapping)) or not isinstance(missing, Iterable):
         raise DomainError(
-            f"missing = {missing!r} of a {kind} column must be true (an empty cell, NA, null) or a "
-            "list of the cells that also mean a missing value, such as [999]"
+            f"missing = {shown(missing)} of a {kind} column must be true (an empty cell, NA, null) "
+            "or a list of the cells that also mean a missing value, such as [999]"
         )
     cells = tuple(cell.item() if isinstance(cell, np.generic) else cell for cell in missing)
     for cell in cells:
-        if cell is not None and reading(cell) is None and not isinstance(cell, str):
+        number = reading(cell)
+        is_finite = number is not None and abs(number) <= sys.float_info.max
+        if not (cell is None or isinstance(cell, str) or is_finite):
             raise DomainError(
-                f"missing = {cell!r} of a {kind} column must be text or a finite number"
+                f"missing = {shown(cell)} of a {kind} column must be text or a finite number"
             )
     return tuple(cell for cell in cells if cell is not None)
 
@@ -368,13 +386,13 @@ def _finite(what: str, value: object, *, cure: str = "give both bounds or neithe
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise DomainError(f"{what} of a numeric column is {value!r}, not a number; {cure}")
+        raise DomainError(f"{what} of a numeric column is {shown(value)}, not a number; {cure}")
     try:
         number = float(value)
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
-        raise DomainError(f"{what} of a numeric column must be finite, not {value!r}")
+        raise DomainError(f"{what} of a numeric column must be finite, not {shown(value)}")
     return number
 
 

@@ -29,6 +29,7 @@ from jaxcd.data.column_types import (
     LevelIndex,
     Numeric,
     Ordinal,
+    shown,
 )
 from jaxcd.errors import DataError
 
@@ -163,16 +164,6 @@ def _hashes(cell: object) -> bool:
     except Exception:  # a list, or a tuple that holds one; a class may raise anything
         return False
     return True
-
-
-def shown(value: object) -> str:
-    """A cell or level as a message shows it, shortened."""
-    plain = value.item() if isinstance(value, np.generic) else value
-    try:
-        text = repr(plain)
-    except ValueError:  # Python writes no whole number of more than 4,300 digits
-        text = f"a {type(plain).__name__} of very many digits"
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def is_missing(value: object) -> bool:

@@ -25,8 +25,9 @@ from jaxcd.data.column_types import (
     Level,
     Numeric,
     Ordinal,
+    shown,
 )
-from jaxcd.data.columns import RawColumn, is_missing
+from jaxcd.data.columns import RawColumn, is_missing, number_in
 from jaxcd.data.domain import Domain
 from jaxcd.data.looks import (
     bounds_around,
@@ -258,12 +259,12 @@ def _missing_words(n_missing: int, n_rows: int) -> str:
 
 def _listed(cells: _Cells) -> str:
     """Cells with their numbers of rows, as many as a line takes."""
-    shown = [
-        f"{value!r} ({count:,})"
+    first = [
+        f"{shown(value)} ({count:,})"
         for value, count in zip(cells.values[:_MOST_SHOWN], cells.counts, strict=False)
     ]
-    rest = len(cells.values) - len(shown)
-    return ", ".join(shown) + (f" and {rest:,} more" if rest else "")
+    rest = len(cells.values) - len(first)
+    return ", ".join(first) + (f" and {rest:,} more" if rest else "")
 
 
 def _declared_missing(
@@ -422,7 +423,7 @@ def _text(cells: _Cells) -> _Found:
     plain = cells.where(
         isinstance(cell, (str, bool, int, float))
         and not means_missing(cell)
-        and not (isinstance(cell, float) and math.isinf(cell))
+        and (isinstance(cell, (str, bool)) or math.isfinite(number_in(cell)))
         for cell in cells.values
     )
     if not plain.values:

@@ -453,3 +453,10 @@ def test_a_domain_of_another_kind():
     for wrong in ({"a": 2}, "domain.json"):
         with pytest.raises(DomainError, match="is not a Domain; make one"):
             Dataset.from_array(np.zeros((3, 2)), names=["a", "b"], domain=wrong)
+
+
+def test_a_whole_number_that_python_does_not_write_is_refused_in_words() -> None:
+    domain = Domain({"a": Ordinal((0, 1)), "b": Numeric(0, 1)})
+    for row in ([10**5_000, 0], [0, 10**5_000]):
+        refused(DataError, "very many digits|outside the declared bounds|infinite",
+                Dataset.from_array, [[0, 0], row], domain=domain, strict=True)  # fmt: skip

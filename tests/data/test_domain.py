@@ -264,6 +264,42 @@ def test_a_file_that_is_nested_too_deeply_is_refused(tmp_path: Path) -> None:
         Domain.read(tmp_path / "d.json")
 
 
+@pytest.mark.parametrize(
+    ("entry", "n_digits"),
+    [
+        ('{{"type": "ordinal", "levels": [0, {}]}}', 5_001),
+        ('{{"type": "ordinal", "levels": [0, {}]}}', 400),
+        ('{{"type": "numeric", "lower": 0, "upper": {}}}', 5_001),
+        ('{{"type": "numeric", "lower": 0, "upper": {}}}', 400),
+        ('{{"type": "ordinal", "bins": [0, {}]}}', 400),
+        ('{{"type": "ordinal", "levels": [0, 1], "missing": [{}]}}', 5_001),
+        ('{{"type": "ordinal", "levels": [0, 1], "missing": [{}]}}', 400),
+    ],
+)
+def test_whole_numbers_beyond_all_floats_are_refused(
+    tmp_path: Path, entry: str, n_digits: int
+) -> None:
+    columns = entry.format("1" + "0" * (n_digits - 1))
+    (tmp_path / "d.json").write_text(f'{{"columns": {{"a": {columns}}}}}')
+    part = "5,001 digits" if n_digits > 4_300 else "largest float|finite"
+    with pytest.raises(DomainError, match=part) as caught:
+        Domain.read(tmp_path / "d.json")
+    assert len(str(caught.value)) < 400 and "\n" not in str(caught.value)
+
+
+def test_whole_numbers_that_python_does_not_write() -> None:
+    huge = 10**5_000
+    for declare in (
+        lambda: Ordinal((0, huge)),
+        lambda: Ordinal((0, 1), other=huge),
+        lambda: Ordinal((0, 1), missing=(huge,)),
+        lambda: Ordinal((0, 1), missing=huge),
+        lambda: Numeric(0, huge),
+        lambda: Numeric(0, 1, other=huge),
+    ):
+        refused(DomainError, "very many digits", declare)
+
+
 def test_repr_of_a_domain_shows_no_level() -> None:
     domain = Domain.infer([["secret1", 5], ["secret2", 7]], names=["name", "count"])
     assert "secret" not in repr(domain)

@@ -145,6 +145,13 @@ def test_a_name_in_another_encoding_is_noted(tmp_path: Path) -> None:
     assert not words_about(draft, "a")
 
 
+@pytest.mark.parametrize("cells", [[1, 2, 3], ["a", "b", "c"]])
+def test_a_whole_number_that_python_does_not_write(cells: list[object]) -> None:
+    draft = drafted([*cells * 40, 10**5_000])
+    column = draft.domain["x"]
+    assert isinstance(column, (Ordinal, Categorical)) and set(column.levels) == set(cells)
+
+
 def test_a_column_named_as_a_person_is_suggested_and_not_set() -> None:
     cells = [int(i) for i in RNG.integers(0, 100, N)]
     draft = drafted(cells, "PatientID")
