@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -71,6 +72,7 @@ def tables(data: jaxcd.Dataset, tmp_path: Path) -> dict[str, Any]:
         "pandas": frame,
         "polars": pl.DataFrame(frame.to_dict("list")),
         "arrow": pa.table(frame),
+        "a batch of arrow": pa.RecordBatch.from_pandas(frame),
         "csv": tmp_path / "t.csv",
         "parquet": str(tmp_path / "t.parquet"),
     }
@@ -115,8 +117,11 @@ def test_without_privacy_a_domain_may_be_inferred(
 @pytest.mark.parametrize("door", PRIVATE)
 def test_a_domain_goes_with_a_table_only(door: str, data: jaxcd.Dataset) -> None:
     bought = jaxcd.release(data, jaxcd.Histogram(), **PAID)
-    for other in (data, bought, None, [[1, 2]]):
+    for other in (data, bought):
         refused(OptionError, "leave domain out", PRIVATE[door], other, domain=data.domain, **PAID)
+    for no_table in (None, [[1, 2]], {"a": [1, 2]}, np.zeros((2, 2)), pd.Series([1, 2])):
+        refused(OptionError, "give a data frame", PRIVATE[door], no_table, domain=data.domain,
+                **PAID)  # fmt: skip
 
 
 def test_what_is_no_domain_and_no_file(tables: dict[str, Any], tmp_path: Path) -> None:

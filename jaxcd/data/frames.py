@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -135,10 +136,19 @@ def _raw_of_cells(name: str, cells: NDArray) -> RawColumn:
     return RawColumn(name, uniques=uniques, inverse=inverse, untyped=True)
 
 
+def as_table(frame: Any) -> Any:
+    """A record batch of arrow as a table, which narwhals takes; anything else as it is."""
+    pa = sys.modules.get("pyarrow")  # else nothing is a record batch
+    if pa is not None and isinstance(frame, pa.RecordBatch):
+        return pa.Table.from_batches([frame])
+    return frame
+
+
 def raw_columns_of_frame(frame: Any) -> tuple[RawColumn, ...]:
     """The columns of anything narwhals takes as an eager frame: pandas, polars, arrow."""
     import narwhals as nw
 
+    frame = as_table(frame)
     # Names first: narwhals refuses repeated names with a message of its own, some back ends only
     # later.
     if hasattr(frame, "column_names"):

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from jaxcd.data.dataset import Dataset
 from jaxcd.data.domain import Domain
+from jaxcd.data.frames import as_table
 from jaxcd.data.missing import Missing
 from jaxcd.data.readers import read_csv
 from jaxcd.errors import OptionError, PrivacyError
@@ -51,10 +52,7 @@ def as_data(
     is_path = isinstance(data, (str, Path))
     if not (is_path or _is_frame(data)):
         if domain is not None:
-            raise OptionError(
-                "domain goes with a frame or the path of a file, and data is a "
-                f"{type(data).__name__}; leave domain out"
-            )
+            raise OptionError(_no_table(data))
         return _read_as(data, missing)
     if isinstance(domain, (str, Path)):
         domain = Domain.read(domain)
@@ -75,6 +73,19 @@ def as_data(
     return _read_as(Dataset.from_frame(data, domain=domain), missing)
 
 
+def _no_table(data: Any) -> str:
+    """What is wrong with a domain beside what is no table, and the cure."""
+    kind = "None" if data is None else f"a {type(data).__name__}"
+    found = f"domain goes with a frame or the path of a file, and data is {kind}"
+    if hasattr(data, "domain"):
+        return f"{found}, which has a domain of its own; leave domain out"
+    return (
+        f"{found}; give a data frame of pandas, polars or arrow, the path of a csv or parquet "
+        "file, or, without domain, what jaxcd.Dataset.from_array(values, domain=domain) makes of "
+        "rows or an array"
+    )
+
+
 def _read_as(data: Any, missing: Missing | str | None) -> Any:
     """A Dataset or a release with its missing cells read in this way; anything else as it is."""
     if missing is None:
@@ -87,5 +98,6 @@ def _is_frame(data: Any) -> bool:
     import narwhals as nw
 
     return bool(
-        nw.dependencies.is_into_dataframe(data) or hasattr(data, "collect_schema")  # a lazy frame
+        nw.dependencies.is_into_dataframe(as_table(data))
+        or hasattr(data, "collect_schema")  # a lazy frame
     )
