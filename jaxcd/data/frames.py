@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from jaxcd.data.columns import RawColumn, Unreadable, factorise
 from jaxcd.errors import DataError
 
+_READ = "biufOUT"
+"""The kinds of numpy's types that are read: numbers, truth values, objects and text."""
+
 
 def raw_columns(values: Any, *, names: Sequence[str] | None = None) -> tuple[RawColumn, ...]:
     """The columns of a data frame, or of a two-dimensional array with ``names``."""
@@ -64,8 +67,10 @@ def raw_columns_of_array(
         strict: whether rows given as lists must have one length; else they are filled up, or cut.
     """
     if isinstance(values, np.ma.MaskedArray):
-        plain = values.data.astype(object) if np.ma.is_masked(values) else values.data
-        if np.ma.is_masked(values):
+        plain = values.data
+        # of another type nothing is read, and no mask makes it one that is
+        if plain.dtype.kind in _READ and np.ma.is_masked(values):
+            plain = plain.astype(object)
             plain[np.ma.getmaskarray(values)] = None
         values = plain
     array = (
@@ -127,7 +132,7 @@ def _filled(rows: list[Any], width: int) -> NDArray:
 def _raw_of_cells(name: str, cells: NDArray) -> RawColumn:
     if cells.dtype.kind in "biuf":
         return RawColumn(name, numbers=np.array(cells))
-    if cells.dtype.kind not in "OUT":
+    if cells.dtype.kind not in _READ:
         return _of_odd_type(name, cells.dtype, len(cells))
     plain = cells.tolist()
     if plain and all(isinstance(cell, (bool, np.bool_)) for cell in plain):

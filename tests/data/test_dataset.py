@@ -460,3 +460,9 @@ def test_a_whole_number_that_python_does_not_write_is_refused_in_words() -> None
     for row in ([10**5_000, 0], [0, 10**5_000]):
         refused(DataError, "very many digits|outside the declared bounds|infinite",
                 Dataset.from_array, [[0, 0], row], domain=domain, strict=True)  # fmt: skip
+
+
+def test_a_fraction_among_rows_leaves_large_whole_numbers_what_they_are() -> None:
+    domain = Domain({"a": Numeric(), "b": Ordinal((0, 2**53 + 1))})
+    rows = [[0.5, 2**53 + 1], [1, 0]]
+    assert Dataset.from_array(rows, domain=domain, strict=True).column("b").tolist() == [1, 0]

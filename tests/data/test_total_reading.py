@@ -143,6 +143,15 @@ def test_masked_arrays_and_codes() -> None:
     refused(DataError, "code", Dataset.from_codes, odd[:, ::-1], domain=domain, strict=True)
 
 
+@pytest.mark.parametrize("kind", ["M8[D]", "m8[s]", "complex64", "S1"])
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_mask_does_not_decide_whether_a_type_is_refused(kind: str, masked: bool) -> None:
+    domain = Domain({"a": Categorical((0, 1)), "b": Ordinal((0, 1, 2))})
+    cells = np.ma.masked_array(np.zeros((2, 2), dtype=kind), mask=[[masked, False], [False, False]])
+    with pytest.raises(DataError, match="column 'a' holds values of type"):
+        Dataset.from_array(cells, domain=domain)
+
+
 GOOD = "age,smoke,stage,site,dose,free\n" + "30.0,no,3,a,2.5,7.0\n" * 5
 
 
