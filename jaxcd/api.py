@@ -36,6 +36,8 @@ from jaxcd.discovery import (
 from jaxcd.discovery.constraint.background import check_knowledge
 from jaxcd.discovery.constraint.search import check_arguments
 from jaxcd.discovery.facts import facts_of_release, facts_of_run
+from jaxcd.discovery.greedy_fci import check_nothing_declared
+from jaxcd.discovery.interventions import with_interventions
 from jaxcd.errors import OptionError
 from jaxcd.frozen import FrozenDict
 from jaxcd.graphs import Knowledge
@@ -86,9 +88,41 @@ def resolve(
     latent: bool = False,
 ) -> Choice:
     """What :func:`discover` will run, from public facts; arguments as there.  Refuses options that
-    the algorithm does not have.
+    the algorithm does not have, and what its search of a release would refuse.
     """
     check_knowledge(knowledge, domain.names)
+    choice = _chosen(
+        domain,
+        n_samples,
+        budget=budget,
+        algorithm=algorithm,
+        test=test,
+        decider=decider,
+        tree=tree,
+        max_level=max_level,
+        linear=linear,
+        latent=latent,
+    )
+    if choice.kind is not None and choice.algorithm.finds_pag:
+        check_nothing_declared(domain)
+    elif choice.kind is not None:
+        with_interventions(knowledge, domain)
+    return choice
+
+
+def _chosen(
+    domain: Domain,
+    n_samples: int,
+    *,
+    budget: Budget | NoPrivacy,
+    algorithm: Algorithm,
+    test: CITest | None,
+    decider: Decider | None,
+    tree: TreeOptions | None,
+    max_level: int | None,
+    linear: bool,
+    latent: bool,
+) -> Choice:
     check_choice("algorithm", algorithm, Algorithm)
     given = {"test": test, "decider": decider, "tree": tree, "max_level": max_level}
     asked = [argument for argument, value in given.items() if value is not None]

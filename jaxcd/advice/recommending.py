@@ -53,6 +53,7 @@ from jaxcd.advice.choosing import (
 from jaxcd.advice.planning import check_facts, plan, plan_release
 from jaxcd.checks import check_flag
 from jaxcd.data import Domain, Numeric
+from jaxcd.data.interventions import Interventions
 from jaxcd.decisions import TreeOptions
 from jaxcd.errors import OptionError
 from jaxcd.privacy import NO_PRIVACY, Budget, NoPrivacy, Unit
@@ -235,7 +236,8 @@ def _with_latent(
 ) -> Recommendation:
     """The same where columns may be hidden."""
     hidden = "Columns may be hidden, so that the graph is a PAG."
-    if found.kind is None:
+    # Scores read a declared intervention as if nothing were hidden; tests do not.
+    if found.kind is None or Interventions.of(domain).columns:
         choice = choose(domain, budget=budget, algorithm=Algorithm.FCI)
         kept = found.reasons if isinstance(budget, NoPrivacy) else ()
         fresh = _tests(choice, (*kept, hidden), (), found.warning)

@@ -28,7 +28,17 @@ from jaxcd.privacy import Budget, NoPrivacy
 from jaxcd.releases import Release
 from jaxcd.scores import BIC, ScoreConfig
 
-__all__ = ["gfci"]
+__all__ = ["check_nothing_declared", "gfci"]
+
+
+def check_nothing_declared(domain: Domain) -> None:
+    """Raises OptionError where the domain declares interventions."""
+    if columns := Interventions.of(domain).columns:
+        raise OptionError(
+            f"data: {columns[0]!r} declares an intervention, and scores read it as if nothing "
+            "were hidden; use FCI (jaxcd.fci, or --algorithm fci)"
+        )
+
 
 _PASSED_ON = ("score", "max_parents", "exact", "n_graphs_scored", "n_families")
 
@@ -119,11 +129,7 @@ def gfci(
     """
     data = as_data(data, domain, private=isinstance(budget, Budget), missing=missing)
     check_scored(data, BIC() if score is None else score, budget, key, None, knowledge)
-    if columns := Interventions.of(data.domain).columns:
-        raise OptionError(
-            f"data: {columns[0]!r} declares an intervention, and scores read it as if nothing "
-            "were hidden; use jaxcd.fci"
-        )
+    check_nothing_declared(data.domain)
     test = usual_test(data) if test is None else test
     known = None
     if knowledge is not None:
