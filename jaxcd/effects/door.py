@@ -74,7 +74,8 @@ def effect(
 
     With a CPDAG that leaves the effect open there is one possible effect for each set of parents
     that the treatment may have; low and high are the ends of all their intervals together.  With a
-    PAG that does not identify it ``identified`` is False, ``possible`` has the effects in those of
+    PAG that does not identify it, or of one whose adjustment sets all hold a node that is no column
+    of the release, ``identified`` is False, ``possible`` has the effects in those of
     its members that do (LV-IDA; PAGs of about five columns, or few circles), and the interval is
     that of what no hidden cause can hide, E[s; b] + min s P(not b) <= E[s | do(b)] <= E[s; b] + max
     s P(not b) (Robins 1989, Manski 1990): some member always leaves the effect open.  Where the
@@ -161,7 +162,13 @@ def effect(
     if graph is None or len(graphs) > 1:
         whole_graph = False
     return _combined(
-        estimator, graphs, level=level, whole_graph=whole_graph, notes=notes, cost=read.cost
+        estimator,
+        graphs,
+        read.names,
+        level=level,
+        whole_graph=whole_graph,
+        notes=notes,
+        cost=read.cost,
     )
 
 
@@ -234,6 +241,7 @@ def _graphs(graph: Any) -> tuple[MixedGraph, ...]:
 def _combined(
     estimator: Estimator,
     graphs: tuple[MixedGraph, ...],
+    measured: tuple[str, ...],
     *,
     level: float,
     whole_graph: bool | None,
@@ -244,7 +252,8 @@ def _combined(
     shares: Counter[Any] = Counter()
     identified, unknown = True, False
     for one, times in Counter(graphs).items():
-        options = possibilities(one, estimator.treatment, estimator.outcome)
+        hidden = tuple(name for name in one.names if name not in measured)
+        options = possibilities(one, estimator.treatment, estimator.outcome, hidden)
         identified = identified and len(options) == 1
         unknown = unknown or options[-1].is_open
         told = [option for option in options if not option.is_open]

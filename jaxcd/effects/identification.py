@@ -92,7 +92,7 @@ class Possibility:
     @cached_property
     def dag(self) -> MixedGraph | None:
         """A DAG with this effect; None where columns may be hidden, or there is no effect."""
-        if self.question is None or self.question.is_latent:
+        if self.question is None or self.question.is_latent or self.question.has_hidden:
             return None
         return member(self.question.graph)
 
@@ -102,8 +102,16 @@ class Possibility:
 
 
 @lru_cache(maxsize=1024)
-def possibilities(graph: MixedGraph, x: str, y: str) -> tuple[Possibility, ...]:
+def possibilities(
+    graph: MixedGraph, x: str, y: str, hidden: tuple[str, ...] = ()
+) -> tuple[Possibility, ...]:
     """The effects of x on y that the graph allows, open ones last.
+
+    Args:
+        graph: a DAG, CPDAG, MAG or PAG.
+        x: the treatment.
+        y: the outcome.
+        hidden: nodes that were not measured, so that nothing can be adjusted for them.
 
     Raises:
         GraphError: a name is unknown, or the graph has cycles, selection, or no member.
@@ -113,11 +121,13 @@ def possibilities(graph: MixedGraph, x: str, y: str) -> tuple[Possibility, ...]:
             raise GraphError(
                 "graph: it has a directed cycle; an effect needs a DAG, a CPDAG or a PAG"
             )
-    question = Adjustment(graph, x, y)
+    question = Adjustment(graph, x, y, hidden=hidden)
     if not question.may_affect:
         return (Possibility(None),)
     if question.exists:
         return (Possibility(question),)
+    if hidden:
+        return (Possibility(None, is_open=True),)
     if question.is_latent:
         return (*_of_members(graph, x, y), Possibility(None, is_open=True))
     return tuple(_of_parents(graph, x, y))

@@ -152,6 +152,7 @@ class Adjustment:
         y: The name of the outcome, another one.
         is_latent: Whether columns may be hidden; None reads it off the graph: it has circles or
             ``<->``.
+        hidden: Names of nodes that nobody measured: no set holds them.
 
     Raises:
         GraphError: If a name is unknown, x is y, or the graph has an edge ``---`` beside circles or
@@ -167,8 +168,17 @@ class Adjustment:
         False
     """
 
-    def __init__(self, graph: MixedGraph, x: str, y: str, *, is_latent: bool | None = None) -> None:
+    def __init__(
+        self,
+        graph: MixedGraph,
+        x: str,
+        y: str,
+        *,
+        is_latent: bool | None = None,
+        hidden: Iterable[str] = (),
+    ) -> None:
         self.graph = graph
+        self._hidden = _bitmask(graph.index(name) for name in hidden)
         self._x, self._y = graph.index(x), graph.index(y)
         if x == y:
             raise GraphError(f"x and y must be two nodes, got {x!r} twice")
@@ -222,6 +232,15 @@ class Adjustment:
     @cached_property
     def _forbidden(self) -> int:
         return self._reached(self._possible_path, self._steps) | 1 << self._x | 1 << self._y
+
+    @property
+    def has_hidden(self) -> bool:
+        """Whether the graph has nodes that no set may hold because nobody measured them."""
+        return bool(self._hidden)
+
+    @property
+    def _unusable(self) -> int:
+        return self._forbidden | self._hidden
 
     @cached_property
     def _first(self) -> int:
@@ -281,7 +300,8 @@ class Adjustment:
             _bitmask(u for u in range(self.graph.n_nodes) if self._steps[u] >> v & 1)
             for v in range(self.graph.n_nodes)
         ]
-        return self._reached(1 << self._x | 1 << self._y, back) & ~self._forbidden
+        # The same holds of sets without some nodes (van der Zander et al. 2014).
+        return self._reached(1 << self._x | 1 << self._y, back) & ~self._unusable
 
     @cached_property
     def exists(self) -> bool:
@@ -311,7 +331,7 @@ class Adjustment:
         around = 0
         for v in _bits(causal):
             around |= into[v]
-        found = around & ~self._forbidden
+        found = around & ~self._unusable
         # Where x has no causal path to y there is nothing to be best at, and it may not be valid.
         return self._names(found if self._is_valid(found) else self._canonical)
 
@@ -329,7 +349,7 @@ class Adjustment:
         if not self.exists:
             return
         # Minimal sets consist of possible ancestors (Perkovic et al. 2018, section 4.2).
-        pool = self._canonical if minimal else self._backdoor.all & ~self._forbidden
+        pool = self._canonical if minimal else self._backdoor.all & ~self._unusable
         places, found = tuple(_bits(pool)), list[int]()
         most = len(places) if max_size is None else min(max_size, len(places))
         for size in range(most + 1):

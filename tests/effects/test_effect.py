@@ -563,3 +563,31 @@ def test_command_line(command: CommandLine, tmp_path) -> None:
     ):
         code, out, err = command(wrong)
         assert (code, out) == (2, "") and message in err and err.count("\n") == 1
+
+
+def test_a_cause_that_nobody_measured() -> None:
+    """Where all adjustment sets need it the effect is open, and bounded; else another set serves."""
+    rng = np.random.default_rng(0)
+    hidden = rng.integers(0, 2, 4_000)
+    x, z = ((rng.random(4_000) < 0.2 + 0.6 * hidden).astype(int) for _ in range(2))
+    y = (rng.random(4_000) < 0.2 + 0.3 * x + 0.3 * hidden).astype(int)
+    data = jaxcd.Dataset.from_array(
+        np.column_stack([x, z, y]),
+        names=["x", "z", "y"],
+        domain=jaxcd.Domain({name: jaxcd.Categorical((0, 1)) for name in "xzy"}),
+    )
+    found = jaxcd.effect(
+        bought(data, epsilon=5.0),
+        treatment="x",
+        outcome="y",
+        graph=nx.DiGraph([("U", "x"), ("U", "y"), ("U", "z"), ("x", "y")]),
+    )
+    assert not found.identified and found.adjustment is None and math.isnan(found.estimate)
+    assert -1 < found.low < 0.3 < found.high < 1 and "hidden causes" in found.sentence
+    served = jaxcd.effect(
+        bought(data, epsilon=5.0),
+        treatment="x",
+        outcome="y",
+        graph=nx.DiGraph([("U", "x"), ("U", "z"), ("z", "y"), ("x", "y")]),
+    )
+    assert served.identified and served.adjustment == ("z",) and served.low < served.high

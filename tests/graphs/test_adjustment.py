@@ -347,3 +347,27 @@ def test_methods_of_a_graph() -> None:
     assert graph.optimal_adjustment_set("x", "y") == ("b",)
     assert graph.is_amenable("x", "y") and graph.is_adjustment_set("x", "y", ["a"])
     assert ARROW == 2
+
+
+@pytest.mark.parametrize("n", [3, 4])
+def test_every_dag_with_nodes_that_nobody_measured(n: int) -> None:
+    """The sets that hold no hidden node are those of all sets; there is one iff the search says."""
+    for arcs in upper_dags(n):
+        graph = MixedGraph.from_arcs(NAMES[:n], arcs)
+        for x, y in itertools.permutations(graph.names, 2):
+            others = [name for name in graph.names if name not in (x, y)]
+            whole = Adjustment(graph, x, y)
+            for size in range(1, len(others) + 1):
+                for hidden in itertools.combinations(others, size):
+                    question = Adjustment(graph, x, y, hidden=hidden)
+                    allowed = {
+                        s
+                        for k in range(len(others) + 1)
+                        for s in itertools.combinations(others, k)
+                        if whole.is_valid(s) and not set(s) & set(hidden)
+                    }
+                    assert question.exists == bool(allowed)
+                    assert {*map(frozenset, question.sets(minimal=False))} == {
+                        *map(frozenset, allowed)
+                    }
+                    assert question.optimal is None or whole.is_valid(question.optimal)
