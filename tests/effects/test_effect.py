@@ -566,7 +566,7 @@ def test_command_line(command: CommandLine, tmp_path) -> None:
 
 
 def test_a_cause_that_nobody_measured() -> None:
-    """Where all adjustment sets need it the effect is open, and bounded; else another set serves."""
+    """Where all sets need it the effect is open, and bounded; else another set serves."""
     rng = np.random.default_rng(0)
     hidden = rng.integers(0, 2, 4_000)
     x, z = ((rng.random(4_000) < 0.2 + 0.6 * hidden).astype(int) for _ in range(2))
