@@ -247,7 +247,7 @@ LAWS: Sequence[Law] = (
     Law("shape", _shape, KCI, "the skewness of the errors has the sign of z"),
     Law("binary", _binary, KCI, "two logistic columns"),
     Law("few levels", _few_levels, KCI, "three and four levels"),
-    Law("level and number", _level_and_number, RCIT, "three levels; a number"),
+    Law("level and number", _level_and_number, KCI, "three levels; a number"),
     Law("mixed", _mixed, KCI, "Z: a label of three, and a number", levels=(2,)),
     Law("levels given", _levels_given, RCIT, "Z: two columns of four levels"),
     Law("near-deterministic", _near_deterministic, RCIT, "errors of one hundredth"),
