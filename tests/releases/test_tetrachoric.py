@@ -26,7 +26,7 @@ from jaxcd.graphs import random_dag
 from jaxcd.privacy import noise
 from jaxcd.releases import GaussianScore, ReleasedTetrachoric
 from jaxcd.releases.tetrachoric import covariance_selection, quadrants
-from tests.helpers import numbers, simulated
+from tests.helpers import measured, numbers, simulated
 
 BUDGET = jaxcd.Budget(1.0, 1e-6)
 
@@ -287,6 +287,21 @@ def test_what_was_paid_for_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     partial = jaxcd.receipt_of(stopped.value).partial
     assert isinstance(partial, ReleasedTetrachoric) and 0 < len(partial.pairs) < 60
     assert jaxcd.search(partial).graph.n_edges > 0
+
+
+def test_it_is_drawn_again_however_many_steps_the_medians_take() -> None:
+    """Choices leave some of the budget unspent, the more the later they come: the sum of what was
+    charged depends on the rows.
+    """
+    rng = np.random.default_rng(1)
+    data = measured(rng.normal(size=(300, 7)))
+    budget = jaxcd.Budget(1.0, 1e-6)
+    bought = jaxcd.release(data, jaxcd.Tetrachoric(), budget=budget, noise=simulated(0))
+    other = jaxcd.release(data, jaxcd.Tetrachoric(), budget=budget, noise=simulated(1))
+    assert len(bought.charges) != len(other.charges)
+    assert jaxcd.edge_confidence(bought, n_draws=3).n_draws == 3
+    with pytest.raises(OptionError, match="^kind: .* is not what the release was bought with"):
+        jaxcd.edge_confidence(bought, n_draws=1, kind=jaxcd.Tetrachoric(selected=0))
 
 
 def test_how_many_are_chosen_and_what_is_seen_follow_from_public_facts() -> None:

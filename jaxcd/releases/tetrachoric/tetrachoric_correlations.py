@@ -393,8 +393,11 @@ class ReleasedTetrachoric(Release):
         return redrawn(self, fitted, kind or self.bought or Tetrachoric())
 
     def _precision(self) -> np.ndarray:
-        # Medians take as many steps as they need, and pairs have what is left.
-        return np.array([math.fsum(float(str(row["rho"])) for row in self.charges)])
+        # Medians take as many steps as they need, pairs have what is left, and choices leave some
+        # of that unspent: what the first step costs, and how many pairs there are, does not depend
+        # on the rows.
+        first = float(str(self.charges[0]["rho"])) if self.charges else 0.0
+        return np.array([first, len(self.pairs)])
 
     def __repr__(self) -> str:
         return (
