@@ -24,6 +24,7 @@ from jaxcd.citests.regressions import (
     PENALTIES,
     Candidate,
     Regressions,
+    joint_rank,
     mapped,
 )
 from jaxcd.ops import block_ridge, block_units, gram
@@ -170,7 +171,7 @@ class BlockRegressions:
             factor = block_ridge.joint_factor(blocks, index, head, one, CHOICE_RANK)
         else:
             width = self._bandwidth * candidate.bandwidth * math.sqrt(2 * head.shape[1])
-            rank = min(self._rank, gram.sufficient_rank(head.shape[1], width))
+            rank = joint_rank(self._rank, head.shape[1], width)
             factor = block_ridge.joint_factor(blocks, z, head, width, rank)
         return block_ridge.spectrum_beside(blocks, factor, z)
 

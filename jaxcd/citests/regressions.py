@@ -60,6 +60,7 @@ __all__ = [
     "Candidate",
     "Regressions",
     "indicators",
+    "joint_rank",
     "mapped",
     "normal_scores",
     "softened",
@@ -327,8 +328,7 @@ class Regressions:
                 factor = _gram_factor(index[:, None], self._bandwidth * math.sqrt(2), CHOICE_RANK)
             else:
                 if trim:
-                    enough = gram.sufficient_rank(z.shape[1], bandwidth)
-                    rank = min(rank, -(-enough // _RANK_STEP) * _RANK_STEP)
+                    rank = joint_rank(rank, z.shape[1], bandwidth)
                 factor = _gram_factor(np.hstack([z, zeros]), bandwidth, rank)
             return ridge.spectrum_beside(factor, jnp.asarray(free))
 
@@ -356,6 +356,12 @@ class Regressions:
         if (v, kind) not in self._mapped:
             self._mapped[v, kind] = mapped(self._values[:, v], kind)
         return self._mapped[v, kind]
+
+
+def joint_rank(rank: int, n_columns: int, bandwidth: float) -> int:
+    """Pivots of the kernel of all columns: no more than are sufficient, rounded up."""
+    enough = gram.sufficient_rank(n_columns, bandwidth)
+    return min(rank, -(-enough // _RANK_STEP) * _RANK_STEP)
 
 
 def mapped(column: np.ndarray, kind: str) -> np.ndarray:
