@@ -33,11 +33,11 @@ from jaxcd.discovery import (
     search_release,
     tree_pc,
 )
-from jaxcd.discovery.constraint.background import check_knowledge
+from jaxcd.discovery.constraint.background import check_knowledge, known_to_tests
 from jaxcd.discovery.constraint.search import check_arguments
 from jaxcd.discovery.facts import facts_of_release, facts_of_run
-from jaxcd.discovery.greedy_fci import check_nothing_declared
-from jaxcd.discovery.interventions import with_interventions
+from jaxcd.discovery.greedy_fci import check_gfci
+from jaxcd.discovery.released import known_to_scores
 from jaxcd.errors import OptionError
 from jaxcd.frozen import FrozenDict
 from jaxcd.graphs import Knowledge
@@ -88,7 +88,8 @@ def resolve(
     latent: bool = False,
 ) -> Choice:
     """What :func:`discover` will run, from public facts; arguments as there.  Refuses options that
-    the algorithm does not have, and what its search of a release would refuse.
+    the algorithm does not have, and all that its search would refuse of the domain and the
+    knowledge: once something is bought it is too late.
     """
     check_knowledge(knowledge, domain.names)
     choice = _chosen(
@@ -103,11 +104,23 @@ def resolve(
         linear=linear,
         latent=latent,
     )
-    if choice.kind is not None and choice.algorithm.finds_pag:
-        check_nothing_declared(domain)
-    elif choice.kind is not None:
-        with_interventions(knowledge, domain)
+    _check_search(choice.algorithm, domain, knowledge)
     return choice
+
+
+def _check_search(algorithm: Algorithm, domain: Domain, knowledge: Knowledge | None) -> None:
+    """Refuses what the search of an algorithm would refuse of public facts."""
+    if algorithm is Algorithm.RELEASE:
+        known_to_scores(knowledge, domain)
+    elif algorithm is Algorithm.GFCI:
+        check_gfci(
+            domain,
+            knowledge,
+            what="Algorithm.GFCI",
+            cure="use latent=True and leave the algorithm out, or Algorithm.FCI",
+        )
+    else:
+        known_to_tests(knowledge, domain.names, domain, latent=algorithm.finds_pag)
 
 
 def _chosen(
@@ -123,6 +136,7 @@ def _chosen(
     linear: bool,
     latent: bool,
 ) -> Choice:
+    """The choice of :func:`resolve`, whatever is known."""
     check_choice("algorithm", algorithm, Algorithm)
     given = {"test": test, "decider": decider, "tree": tree, "max_level": max_level}
     asked = [argument for argument, value in given.items() if value is not None]

@@ -110,6 +110,30 @@ def test_where_columns_may_be_hidden_the_graph_is_a_pag(domain, budget, linear, 
     assert str(found)
 
 
+@pytest.mark.parametrize(
+    ("domain", "budget", "kind"),
+    [
+        (discrete(2, 3, 2), PURE, "Histogram"),
+        (discrete(*[3] * 10), BOTH, "Marginals"),
+        (numeric(2, c=jaxcd.Categorical(("a", "b"))), BOTH, "Features"),
+        (numeric(2, c=jaxcd.Categorical(("a", "b"))), jaxcd.NO_PRIVACY, "Features"),
+        (discrete(2, 3), jaxcd.NO_PRIVACY, None),
+    ],
+)
+def test_where_columns_may_be_hidden_an_intervention_is_for_fci(domain, budget, kind):
+    """A score, with which GFCI begins, reads it as if nothing were hidden."""
+    name = next(name for name in domain.names if domain[name].is_discrete)
+    domain = jaxcd.Domain(domain.columns, interventions={name: {}})
+    found = jaxcd.recommend(domain, 1_000_000, budget=budget, latent=True)
+    assert found.choice.algorithm is Algorithm.FCI and "FCI" in found.title
+    assert (None if found.kind is None else type(found.kind).__name__) == kind
+    if kind is not None:
+        assert found.call.startswith(f"jaxcd.search(jaxcd.release(data, jaxcd.{kind}(), ")
+        assert found.call.endswith(', algorithm="fci")')
+        assert any(repr(name) in reason for reason in found.reasons)
+        assert "GFCI" not in found.title and "GFCI" in found.alternatives[-1].title
+
+
 def test_discover_where_columns_may_be_hidden():
     """Pairs that are forbidden both ways are bought all the same: a hidden cause may join them."""
     data = jaxcd.networks.load("cancer").sample(5_000, key=jax.random.key(0))

@@ -46,7 +46,8 @@ class Algorithm(enum.Enum):
         AUTO: what :func:`jaxcd.recommend` says, or PC where an option is given that only PC has.
         PC: :func:`jaxcd.pc`, a CPDAG; no latent variables.
         TREE: :func:`jaxcd.tree_pc`, PC guided by a tree, in four batches.
-        FCI: :func:`jaxcd.fci`, a PAG; latent and selection variables are allowed.
+        FCI: :func:`jaxcd.fci`, a PAG; latent and selection variables are allowed.  Of the rows; of
+            a release where :func:`jaxcd.recommend` chose one.
         GFCI: :func:`jaxcd.release` and :func:`jaxcd.gfci` on it, a PAG; latent and selection
             variables are allowed.
         RELEASE: :func:`jaxcd.release` and :func:`jaxcd.search`, a CPDAG from statistics that are
@@ -112,6 +113,9 @@ class Choice:
     def title(self) -> str:
         """The method in a few words."""
         if self.kind is not None:
+            if self.algorithm is Algorithm.FCI:  # which asks the release and has no use for a score
+                bought, _, _ = self.kind.title.partition(", and ")
+                return f"{bought}, and a PAG by its tests (FCI)"
             after = "; from there a PAG (GFCI)" if self.algorithm.finds_pag else ""
             return f"{self.kind.title}{after}"
         if self.tree is not None:

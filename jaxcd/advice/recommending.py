@@ -26,7 +26,8 @@ recommendation warns, and says that these were chosen by hand.
    chose tests.  On nine cases of four networks with 100,000 rows (``benchmarks.priv_fci``, epsilon
    1, 4 and 16) GFCI on a histogram found more marks of the true PAG than FCI on it and than FCI by
    private tests in eight; it misses edges that the score is too weak to see (Cancer without its
-   middle).
+   middle).  Where the domain declares interventions FCI on the release: a score reads them as if
+   nothing were hidden.
 
 A recommendation warns where less than about half of the arcs were found in the runs from which the
 limits were chosen.
@@ -128,10 +129,11 @@ class Recommendation:
         """The call that runs it."""
         budget = f"budget={_in_call(self.budget)}"
         if self.kind is not None:
+            bought = f"jaxcd.release(data, jaxcd.{type(self.kind).__name__}(), {budget})"
+            if self.choice.algorithm is Algorithm.FCI:
+                return f'jaxcd.search({bought}, algorithm="fci")'
             search = "gfci" if self.choice.algorithm.finds_pag else "search"
-            return (
-                f"jaxcd.{search}(jaxcd.release(data, jaxcd.{type(self.kind).__name__}(), {budget}))"
-            )
+            return f"jaxcd.{search}({bought})"
         test = f"jaxcd.{type(self.choice.test).__name__}()"
         if self.choice.tree is not None:
             return f"jaxcd.tree_pc(data, test={test}, {budget}, key=key)"
@@ -236,11 +238,26 @@ def _with_latent(
 ) -> Recommendation:
     """The same where columns may be hidden."""
     hidden = "Columns may be hidden, so that the graph is a PAG."
-    # Scores read a declared intervention as if nothing were hidden; tests do not.
-    if found.kind is None or Interventions.of(domain).columns:
+    if found.kind is None:
         choice = choose(domain, budget=budget, algorithm=Algorithm.FCI)
         kept = found.reasons if isinstance(budget, NoPrivacy) else ()
         fresh = _tests(choice, (*kept, hidden), (), found.warning)
+    elif columns := Interventions.of(domain).columns:
+        why = (
+            f"{columns[0]!r} declares an intervention: FCI reads it as a column of which it is "
+            "known what does not cause it, and asks the release, which can be asked again."
+        )
+        score = Alternative(
+            f"{found.title}; from there a PAG (GFCI)",
+            f"its score reads {columns[0]!r} as if nothing were hidden",
+        )
+        fresh = _release(
+            found.kind,
+            (*found.reasons, hidden, why),
+            (*found.alternatives, score),
+            found.warning,
+            Algorithm.FCI,
+        )
     else:
         tests = Alternative("FCI by tests", "on most networks it found fewer marks of the true PAG")
         more = "GFCI weighs edges by the score, and tests only what a hidden cause may have joined."

@@ -15,6 +15,7 @@ from jaxcd import api
 from jaxcd.api import Algorithm
 from jaxcd.checks import check_new_file
 from jaxcd.cli import options
+from jaxcd.discovery.greedy_fci import check_gfci
 from jaxcd.errors import OptionError, PrivacyError, SensitivityError
 from jaxcd.graphs import Knowledge
 from jaxcd.privacy import NoiseSource, NoPrivacy
@@ -110,6 +111,13 @@ def plan(
     would refuse.
     """
     algorithm = asked.algorithm
+    if algorithm is Algorithm.GFCI:
+        check_gfci(
+            loaded.data.domain,
+            knowledge,
+            what="--algorithm gfci",
+            cure="use --latent in its place, or --algorithm fci",
+        )
     if algorithm is Algorithm.AUTO and asked.of_tests:
         algorithm = Algorithm.FCI if asked.latent else Algorithm.PC
     choice = api.resolve(

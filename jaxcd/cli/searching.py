@@ -54,6 +54,7 @@ def search(
     from jaxcd.cli import options, screen
     from jaxcd.data import Missing
     from jaxcd.decisions.associations import usual_test
+    from jaxcd.discovery.greedy_fci import check_gfci
     from jaxcd.report import check_folder, write_report
 
     algorithm = algorithm.lower()
@@ -93,6 +94,8 @@ def search(
             "max_level": max_level,
             **({"alpha": level} if algorithm == "gfci" else {"decider": jaxcd.Threshold(level)}),
         }
+        if algorithm == "gfci":
+            check_gfci(bought.domain, known, what="--algorithm gfci", cure="use --algorithm fci")
     talkative = not (as_json or quiet)
     if talkative:
         words = f"{algorithm}, with {by_tests['test'].name}" if by_tests else algorithm

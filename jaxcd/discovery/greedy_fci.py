@@ -15,9 +15,10 @@ from jaxcd.data.interventions import Interventions
 from jaxcd.data.sources import Tabular, as_data
 from jaxcd.decisions import Threshold
 from jaxcd.decisions.associations import usual_test
+from jaxcd.discovery.constraint.background import known_to_tests
 from jaxcd.discovery.constraint.fci import fci
 from jaxcd.discovery.constraint.search import Progress
-from jaxcd.discovery.released import search_release
+from jaxcd.discovery.released import known_to_scores, search_release
 from jaxcd.discovery.repeating import repeatable
 from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.discovery.score.ges import ges
@@ -28,19 +29,46 @@ from jaxcd.privacy import Budget, NoPrivacy
 from jaxcd.releases import Release
 from jaxcd.scores import BIC, ScoreConfig
 
-__all__ = ["check_nothing_declared", "gfci"]
-
-
-def check_nothing_declared(domain: Domain) -> None:
-    """Raises OptionError where the domain declares interventions."""
-    if columns := Interventions.of(domain).columns:
-        raise OptionError(
-            f"data: {columns[0]!r} declares an intervention, and scores read it as if nothing "
-            "were hidden; use FCI (jaxcd.fci, or --algorithm fci)"
-        )
-
+__all__ = ["check_gfci", "gfci"]
 
 _PASSED_ON = ("score", "max_parents", "exact", "n_graphs_scored", "n_families")
+
+
+def check_gfci(
+    domain: Domain,
+    knowledge: Knowledge | None,
+    *,
+    what: str = "data",
+    cure: str = 'use jaxcd.fci, or jaxcd.search(release, algorithm="fci")',
+) -> None:
+    """Refuses, from public facts and so before anything is bought, what GFCI cannot search.
+
+    Args:
+        domain: of the columns.
+        knowledge: what is known before.
+        what: the argument that asked for GFCI, in the words of the door.
+        cure: what to do about an intervention, in the words of the door.
+
+    Raises:
+        OptionError: the domain declares an intervention, or the knowledge contradicts itself, the
+            interventions or the names.
+    """
+    if columns := Interventions.of(domain).columns:
+        raise OptionError(
+            f"{what}: {columns[0]!r} declares an intervention, and GFCI's score reads it as if "
+            f"nothing were hidden; {cure}"
+        )
+    known_to_tests(knowledge, domain.names, domain, latent=True)
+    known_to_scores(_of_the_score(knowledge), domain)
+
+
+def _of_the_score(knowledge: Knowledge | None) -> Knowledge | None:
+    """What its score is held to: a pair that is forbidden both ways may still be joined by a hidden
+    cause.
+    """
+    if knowledge is None:
+        return None
+    return replace(knowledge, forbidden=(), forbidden_within_tier=False)
 
 
 @repeatable
@@ -129,11 +157,9 @@ def gfci(
     """
     data = as_data(data, domain, private=isinstance(budget, Budget), missing=missing)
     check_scored(data, BIC() if score is None else score, budget, key, None, knowledge)
-    check_nothing_declared(data.domain)
+    check_gfci(data.domain, knowledge)
     test = usual_test(data) if test is None else test
-    known = None
-    if knowledge is not None:
-        known = replace(knowledge, forbidden=(), forbidden_within_tier=False)
+    known = _of_the_score(knowledge)
     if isinstance(data, Release) and score is None:
         found = search_release(data, knowledge=known)
     else:

@@ -9,7 +9,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from jaxcd.data import Missing
+from jaxcd.data import Domain, Missing
 from jaxcd.discovery.constraint.background import check_knowledge
 from jaxcd.discovery.facts import facts_of_release
 from jaxcd.discovery.interventions import oriented_by_score, with_interventions
@@ -37,6 +37,7 @@ from jaxcd.scores import GraphScore, LocalScore
 from jaxcd.scores.base import first_best, tie
 
 __all__ = [
+    "known_to_scores",
     "result_on_release",
     "score_graph",
     "score_subgraphs",
@@ -76,12 +77,23 @@ def search_release(
     return _searched(read, read.default_score(), knowledge)
 
 
+def known_to_scores(knowledge: Knowledge | None, domain: Domain) -> Knowledge | None:
+    """What a search of a release by a score knows: what the user knows, with what the domain's
+    interventions say.  Public facts alone, so that it can be asked before anything is bought.
+
+    Raises:
+        OptionError: the knowledge is no Knowledge, names what is not there, or contradicts the
+            interventions.
+    """
+    check_knowledge(knowledge, domain.names)
+    return with_interventions(knowledge, domain)
+
+
 def _searched(
     release: Release, score: GraphScore, knowledge: Knowledge | None, **effort: Any
 ) -> DiscoveryResult:
     """The result of the search that suits the score."""
-    check_knowledge(knowledge, release.names)
-    knowledge = with_interventions(knowledge, release.domain)
+    knowledge = known_to_scores(knowledge, release.domain)
     best, found = (
         _maximised(score, knowledge, **effort)
         if isinstance(score, LocalScore)

@@ -535,6 +535,93 @@ def test_what_does_not_fit_is_refused_before_it_is_paid_for(discrete, numeric, t
     assert total.path.read_bytes() == content and total.records == ()
 
 
+CONTEXT = jaxcd.Domain(
+    {name: jaxcd.Categorical((0, 1)) for name in ("arm", "a", "b")}, interventions={"arm": {}}
+)
+SEVEN = numbers([f"v{j}" for j in range(7)])
+
+
+def known(**statements: object) -> dict[str, object]:
+    return {"knowledge": jaxcd.Knowledge(**statements)}
+
+
+AGAINST_THE_ARM = known(required=[("a", "arm")])
+AGAINST_ITSELF = known(required=[("a", "b"), ("b", "arm")], forbidden=[("a", "arm")])
+PLAIN = jaxcd.Domain(CONTEXT.columns)
+REFUSED = [
+    # a score reads an intervention as if nothing were hidden
+    (CONTEXT, {"algorithm": jaxcd.Algorithm.GFCI}),
+    (CONTEXT, {"algorithm": jaxcd.Algorithm.GFCI, "latent": True}),
+    *(
+        (CONTEXT, {**AGAINST_THE_ARM, **options})
+        for options in (
+            {},
+            {"latent": True},
+            {"n_confidence_draws": 2},
+            {"max_level": 1},
+            {"missing": "level"},
+            *({"algorithm": each} for each in jaxcd.Algorithm),
+        )
+    ),
+    # forbidden in the reading of a PAG only: there is a path of required edges
+    (PLAIN, {**AGAINST_ITSELF, "latent": True}),
+    (PLAIN, {**AGAINST_ITSELF, "algorithm": jaxcd.Algorithm.GFCI}),
+    (PLAIN, {**AGAINST_ITSELF, "algorithm": jaxcd.Algorithm.FCI}),
+    (PLAIN, known(required=[("a", "nobody")])),
+    (PLAIN, {"knowledge": [("a", "b")]}),
+    (PLAIN, {"missing": "guess"}),
+    (PLAIN, {"n_confidence_draws": 1.5}),
+    (PLAIN, {"algorithm": jaxcd.Algorithm.RELEASE, "max_level": 1}),
+    (PLAIN, {"algorithm": jaxcd.Algorithm.RELEASE, "latent": True}),
+    (PLAIN, {"algorithm": jaxcd.Algorithm.PC, "n_confidence_draws": 1}),
+    (PLAIN, {"algorithm": jaxcd.Algorithm.GFCI, "test": jaxcd.GTest()}),
+    (PLAIN, {"algorithm": jaxcd.Algorithm.TREE, "decider": jaxcd.SparseVector()}),
+    (PLAIN, {"max_level": -1}),
+    (PLAIN, {"test": jaxcd.GTest()}),
+    (PLAIN, {"decider": jaxcd.Threshold()}),
+    (PLAIN, {"noise": 1}),
+    (PLAIN, {"algorithm": jaxcd.Algorithm.TREE, "max_level": 1}),
+    (SEVEN, {"release_out": "nowhere/x.npz"}),
+    (SEVEN, {"algorithm": jaxcd.Algorithm.PC, "test": jaxcd.KendallTau(), **AGAINST_THE_ARM}),
+]
+
+
+@pytest.mark.parametrize(
+    ("domain", "options"), REFUSED, ids=[f"{k}: {', '.join(o)}" for k, (_, o) in enumerate(REFUSED)]
+)
+def test_what_follows_from_public_facts_is_refused_before_it_is_paid_for(domain, options):
+    """Domain, knowledge and options: everything that the search after a purchase would refuse."""
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 2, (300, domain.n_columns))
+    data = (
+        jaxcd.Dataset.from_codes(codes.astype(np.int32), domain=domain)
+        if domain.is_discrete
+        else jaxcd.Dataset.from_array(rng.normal(size=codes.shape), domain=domain)
+    )
+    budget = Budget(1.0, 1e-6)
+    total = Ledger(budget)
+    with pytest.raises(JaxcdError) as caught:
+        jaxcd.discover(data, budget=budget, ledger=total, **{"noise": simulated(), **options})
+    assert total.entries == () and receipt_of(caught.value) is None
+
+
+@pytest.mark.parametrize("latent", [False, True])
+def test_an_intervention_is_searched_for_hidden_causes_by_fci_on_the_release(latent):
+    codes = np.random.default_rng(0).integers(0, 2, (300, 3)).astype(np.int32)
+    data = jaxcd.Dataset.from_codes(codes, domain=CONTEXT)
+    run = jaxcd.discover(
+        data,
+        budget=Budget(1.0, 1e-6),
+        noise=simulated(),
+        latent=latent,
+        n_confidence_draws=1,
+        **known(required=[("arm", "a")]),
+    )
+    assert run.info["algorithm"] == ("fci" if latent else "search_histogram")
+    assert run.info["release"] == "histogram" and run.confidence is not None
+    assert str(run.graph.edge("arm", "a")) == "arm --> a"
+
+
 # ---- the command line
 
 RUN = "discover --network cancer --rows 300 --simulated-noise --epsilon 1 --delta 1e-6"
@@ -614,6 +701,29 @@ def test_the_command_line_keeps_the_numbers_of_a_search_by_tests(part, algorithm
         rows = json.loads(str(archive["ledger"]))
         assert len(rows) > 0 and len(archive.files) == 1 + len(rows)
         assert all(float(row["rho"]) > 0 for row in rows)
+
+
+def test_the_command_line_refuses_before_it_pays_what_the_search_would_refuse(folder, capsys):
+    (folder / "iv.json").write_text(json.dumps(CONTEXT.to_json_dict()))
+    (folder / "iv.csv").write_text("arm,a,b\n" + "0,1,0\n1,1,0\n" * 50)
+    (folder / "known.json").write_text('{"required": [["a", "arm"]]}')
+    made = "ledger total.json --data-set people --epsilon 1 --delta 1e-6"
+    assert main(made.split()) == 0
+    content = (folder / "total.json").read_bytes()
+    run = "discover iv.csv --domain iv.json --epsilon 1 --delta 1e-6 --ledger total.json"
+    for words, said in (
+        ("--algorithm gfci", "--algorithm gfci: 'arm' declares an intervention"),
+        ("--knowledge known.json", "knowledge contradicts the interventions"),
+        ("--knowledge known.json --latent", "knowledge contradicts the interventions"),
+    ):
+        capsys.readouterr()
+        assert main(f"{run} {words}".split()) == 2
+        assert said in capsys.readouterr().err
+    assert (folder / "total.json").read_bytes() == content and kept_files() == []
+    assert main(f"{run} --latent --quiet --release-out bought.npz".split()) == 0
+    assert main("search bought.npz --algorithm gfci".split()) == 2
+    assert "use --algorithm fci" in capsys.readouterr().err
+    assert main("search bought.npz --algorithm fci --quiet".split()) == 0
 
 
 def test_the_release_of_the_command_line_outlasts_its_search(folder, capsys):

@@ -10,13 +10,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxcd.data import Domain
 from jaxcd.discovery.constraint.orientation import SeparatingSets, Triple, unshielded_triples
 from jaxcd.discovery.constraint.skeleton import SearchSpace
+from jaxcd.discovery.interventions import with_interventions
 from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph
 from jaxcd.graphs.knowledge import Knowledge
 
-__all__ = ["KnownMarks", "check_knowledge", "conflicting_triples", "known_marks", "search_space"]
+__all__ = [
+    "KnownMarks",
+    "check_knowledge",
+    "conflicting_triples",
+    "known_marks",
+    "known_to_tests",
+    "search_space",
+]
 
 
 def check_knowledge(knowledge: Any, names: Sequence[str]) -> None:
@@ -28,6 +37,28 @@ def check_knowledge(knowledge: Any, names: Sequence[str]) -> None:
             f"knowledge = {knowledge!r} is no Knowledge; use jaxcd.Knowledge(tiers=...), or None"
         )
     knowledge.check(names)
+
+
+def known_to_tests(
+    knowledge: Any, names: Sequence[str], domain: Domain | None, *, latent: bool
+) -> Knowledge | None:
+    """What a search by tests knows before it asks: what the user knows, with what the domain's
+    interventions say.  Public facts alone, so that it can be asked before anything is bought.
+
+    Args:
+        domain: of the columns; None with an Oracle.
+        latent: as for :func:`search_space`.
+
+    Raises:
+        OptionError: the knowledge is no Knowledge, names what is not there, or contradicts itself
+            or the interventions.
+    """
+    check_knowledge(knowledge, names)
+    if knowledge is not None:
+        knowledge.check(names, ancestral=latent)
+    if domain is None:
+        return knowledge
+    return with_interventions(knowledge, domain, by_tests=True)
 
 
 def search_space(

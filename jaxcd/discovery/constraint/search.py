@@ -14,11 +14,11 @@ from jaxcd.checks import check_choice, check_flag, check_whole
 from jaxcd.citests import CITest, Query
 from jaxcd.data import Dataset
 from jaxcd.decisions import Decider
+from jaxcd.discovery.constraint.background import known_to_tests
 from jaxcd.discovery.constraint.colliders import ColliderRule, Judgement, judge_triples, named_sets
 from jaxcd.discovery.constraint.orientation import Triple
 from jaxcd.discovery.constraint.skeleton import SearchSpace, Skeleton, search_pools, search_skeleton
 from jaxcd.discovery.facts import facts_of_release, facts_of_run
-from jaxcd.discovery.interventions import with_interventions
 from jaxcd.discovery.result import DiscoveryResult, LevelRecord, SearchPass
 from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph
@@ -124,11 +124,7 @@ class ConstraintSearch:
         self._session = Session(Door(data, budget), test, alpha=decider.alpha, key=key)
         self.names = self._session.names
         test.check_search(self._session.domain, max_level=max_level)
-        if knowledge is not None:
-            knowledge.check(self.names, ancestral=latent)
-        if self._session.domain is not None:
-            knowledge = with_interventions(knowledge, self._session.domain, by_tests=True)
-        self.knowledge = knowledge
+        self.knowledge = known_to_tests(knowledge, self.names, self._session.domain, latent=latent)
         self._accountant = open_account(
             budget,
             self._session.noise(noise),

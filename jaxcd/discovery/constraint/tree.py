@@ -49,8 +49,8 @@ from jaxcd.data.sources import Tabular, as_data
 from jaxcd.decisions import Question, TreeGuided, TreeOptions
 from jaxcd.discovery.constraint.background import (
     KnownMarks,
-    check_knowledge,
     known_marks,
+    known_to_tests,
     search_space,
 )
 from jaxcd.discovery.constraint.orientation import (
@@ -64,7 +64,6 @@ from jaxcd.discovery.constraint.pc import check_conflicts
 from jaxcd.discovery.constraint.search import check_arguments
 from jaxcd.discovery.constraint.skeleton import SearchSpace
 from jaxcd.discovery.facts import facts_of_run
-from jaxcd.discovery.interventions import with_interventions
 from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.graphs import Knowledge, MixedGraph
 from jaxcd.privacy import (
@@ -303,9 +302,7 @@ def tree_pc(
     check_arguments(test, budget, key, noise)
     check_conflicts(conflicts)
     session = Session(Door(data, budget), test, alpha=options.alpha, key=key)
-    check_knowledge(knowledge, session.names)
-    if session.domain is not None:
-        knowledge = with_interventions(knowledge, session.domain, by_tests=True)
+    knowledge = known_to_tests(knowledge, session.names, session.domain, latent=False)
     accountant = open_account(
         budget,
         session.noise(noise),
