@@ -420,6 +420,65 @@ def test_a_randomised_network():
     assert abs(sample.column("lung").mean() - 0.5) < 0.02
 
 
+# ---- what a release does not tell
+
+
+def set_by_some(n_settings: int, n_variables: int, *, n: int, **options: bool) -> jaxcd.Dataset:
+    """Columns s0, s1, ... that all set v0 and v1, and a chain v0 --> v1 --> ... in other rows."""
+    rng = np.random.default_rng(0)
+    settings = rng.integers(0, 2, (n, n_settings))
+    variables = np.zeros((n, n_variables), dtype=int)
+    for j in range(n_variables):
+        drawn = rng.integers(0, 2, n)
+        copied = variables[:, j - 1] if j else drawn
+        is_set = settings.any(axis=1) & (j < 2)
+        variables[:, j] = np.where(is_set | (rng.random(n) < 0.2), drawn, copied)
+    names = [f"s{j}" for j in range(n_settings)]
+    columns = dict.fromkeys(names, BINARY)
+    columns |= {f"v{j}": jaxcd.Categorical((0, 1), **options) for j in range(n_variables)}
+    domain = jaxcd.Domain(columns, interventions={name: {1: ("v0", "v1")} for name in names})
+    codes = np.column_stack([settings, variables]).astype(np.int32)
+    return jaxcd.Dataset.from_codes(codes, domain=domain)
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (set_by_some(1, 62, n=3_000), jaxcd.Marginals()),  # of so many pairs some are chosen
+        (set_by_some(2, 62, n=3_000), jaxcd.Marginals()),
+        (set_by_some(3, 8, n=300), jaxcd.Marginals()),
+        (set_by_some(7, 3, n=1_000, missing=True), jaxcd.Histogram(max_cells=10_000)),
+        (set_by_some(6, 4, n=60), jaxcd.LogLinear()),
+    ],
+    ids=["one of many", "two of many", "three", "seven", "six"],
+)
+def test_a_release_that_does_not_tell_where_a_column_was_set_is_searched(data, kind):
+    """It was paid for: what is not told has no edges, and the result says so."""
+    budget = jaxcd.Budget(1.0, 1e-6)
+    bought = jaxcd.release(data, kind, budget=budget, noise=simulated())
+    run = jaxcd.search(bought)
+    settings = [name for name in data.names if name.startswith("s")]
+    for name in settings:
+        edges = {str(edge) for edge in run.graph.edges() if name in str(edge).split()}
+        assert edges == {f"{name} --> v0", f"{name} --> v1"}
+    said = " ".join(run.info.get("warnings", ()))
+    for name in ("v0", "v1"):
+        joined = {other for other in run.graph.names if run.graph.adjacent(name, other)}
+        if repr(name) in said:
+            assert joined == set(settings)
+    assert run.info["targets"].keys() == set(settings)
+    assert jaxcd.edge_confidence(bought, run, n_draws=1, calibrated=False).n_draws == 1
+
+
+def test_what_sets_a_column_is_measured_with_it_where_pairs_are_chosen():
+    data = set_by_some(1, 62, n=3_000)
+    kind, price = jaxcd.Marginals(), jaxcd.Budget(1.0)
+    assert kind.n_selected(data.domain, data.n_samples, budget=price) > 0
+    bought = jaxcd.release(data, kind, budget=price, noise=simulated())
+    assert bought.is_measured((0, 1)) and bought.is_measured((0, 2))
+    assert "warnings" not in jaxcd.search(bought).info
+
+
 # ---- bookkeeping
 
 

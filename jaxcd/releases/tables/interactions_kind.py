@@ -143,6 +143,12 @@ class InteractionsKind(ReleaseKind):
         where pairs are chosen.  From public facts.
         """
 
+    def known_pairs(self, domain: Domain) -> KnownPairs:
+        """What is known of pairs where some are chosen: those that are measured in any case, and
+        those that are not.
+        """
+        return KnownPairs.of(self.knowledge, domain.names)
+
     def n_selected(self, domain: Domain, n_samples: int, *, budget: Budget) -> int:
         """How many pairs are chosen; 0 where all are measured.  From public facts.
 
@@ -151,7 +157,7 @@ class InteractionsKind(ReleaseKind):
             n_samples: n.
             budget: of the purchase.
         """
-        known = KnownPairs.of(self.knowledge, domain.names)
+        known = self.known_pairs(domain)
         n_pairs = math.comb(domain.n_columns, 2) - len(known.absent) - len(known.kept)
         wanted = self.selected
         if wanted is None:
@@ -172,7 +178,7 @@ class InteractionsKind(ReleaseKind):
             return everything
         shares = self.chosen_shares(domain, n_samples, budget=budget)
         ledger, share = Ledger(budget), shares[2] / sum(shares)
-        n_pairs = n_selected + len(KnownPairs.of(self.knowledge, domain.names).kept)
+        n_pairs = n_selected + len(self.known_pairs(domain).kept)
         if budget.delta > 0:
             levels = sorted(number or 1 for number in domain.cardinalities)
             largest = interaction_sensitivity_squared(tuple(levels[-2:]))

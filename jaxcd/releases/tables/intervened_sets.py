@@ -31,7 +31,8 @@ def with_settings(
     *,
     most_cells: Mapping[int, float],
 ) -> list[Columns]:
-    """The families, and each with the columns that say where a member was set.
+    """The families, and each with the columns that say where a member was set; and each column that
+    several others set, with these: where it was not set is told by all of them together.
 
     Left out: such tables with more cells than ``most_cells`` allows a family of as many variables
     (of three at least, and of the most that it names at most): what says where a column was set
@@ -39,7 +40,8 @@ def with_settings(
     if not set_by:
         return list(families)
     found = dict.fromkeys(families)
-    for family in families:
+    single = [(column,) for column, setting in set_by.items() if len(setting) > 1]
+    for family in (*families, *single):
         most = most_cells[min(max(len(family), 3), max(most_cells))]
         for column in family:
             larger = tuple(sorted({*family, *set_by.get(column, ())}))

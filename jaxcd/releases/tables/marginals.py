@@ -222,6 +222,15 @@ class Marginals(InteractionsKind):
             room = ledger.remaining_rho / range_to_gdp_rho(epsilon)
         return max(1, min(_PAIRS_A_COLUMN * d, int(_CHOSEN_SHARES[1] * room)))
 
+    def known_pairs(self, domain: Domain) -> KnownPairs:
+        """With what says where a column was set and that column: without their table no score of
+        the rows in which it was not set can be told.
+        """
+        known = super().known_pairs(domain)
+        told = ((c, v) for v, columns in settings_of(domain).items() for c in columns)
+        pairs = sorted({(min(pair), max(pair)) for pair in told} - set(known.kept))
+        return KnownPairs(known.absent - set(pairs), (*known.kept, *pairs))
+
     def chosen_shares(self, domain: Domain, n_samples: int, *, budget: Budget) -> tuple[float, ...]:
         """The same for every domain and budget."""
         return _CHOSEN_SHARES
@@ -363,7 +372,7 @@ def _bought(options: Marginals, door: Door, accountant: Accountant) -> ReleasedM
                 shop,
                 door,
                 accountant,
-                known,
+                options.known_pairs(door.domain),
                 lambda bought, left: expected_of_released(PairTables(shop), bought, left),
                 n_selected=n_selected,
                 n_rounds=_ROUNDS,

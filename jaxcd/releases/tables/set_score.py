@@ -52,7 +52,16 @@ def set_score(release: Release, **options: Any) -> LocalScore:
         part = None if names == bought.names else TablePart(bought, names, rows)
         return SetScore(bought, part=part, **options)
 
-    return with_known_targets(bought.domain, score_of)
+    place = {name: j for j, name in enumerate(bought.names)}
+
+    def told(name: str, rows: Rows) -> bool:
+        setting = [place[column] for column in rows]
+        return all(
+            bought.is_measured(tuple(sorted(columns)))
+            for columns in (setting, [*setting, place[name]])
+        )
+
+    return with_known_targets(bought.domain, score_of, told=told)
 
 
 @final
