@@ -24,6 +24,7 @@ from jaxcd.releases import Release
 __all__ = ["drawn_graphs", "effect", "estimated"]
 
 _RIGHT = "the graph is right, and there is no cause of two columns that it lacks"
+_WITH_HIDDEN = "the graph is right, what was not measured of it included"
 
 
 @claiming(
@@ -99,8 +100,9 @@ def effect(
         outcome: another column.
         graph: a networkx DiGraph or a MixedGraph: a DAG, CPDAG, MAG or PAG; a sequence of them for
             the union over all; None for graphs drawn as above.  Columns of the release that the
-            graph lacks are taken to be no part of the story; nodes that the release lacks cannot be
-            held fixed.
+            graph lacks are taken to be no part of the story.  Nodes that the release lacks cannot
+            be held fixed: where no other set will do the effect is as open as in a PAG that does
+            not identify it, and ``unmeasured`` names them.
         levels: (from, to) of a treatment with more than two levels; None for the first and second
             of two.  For numeric treatments two numbers, whose difference multiplies the effect.
         outcome_level: the level whose probability is looked at.
@@ -251,11 +253,13 @@ def _combined(
     found: dict[Any, PossibleEffect] = {}
     shares: Counter[Any] = Counter()
     identified, unknown = True, False
+    unmeasured: dict[str, None] = {}
     for one, times in Counter(graphs).items():
         hidden = tuple(name for name in one.names if name not in measured)
         options = possibilities(one, estimator.treatment, estimator.outcome, hidden)
         identified = identified and len(options) == 1
         unknown = unknown or options[-1].is_open
+        unmeasured.update(dict.fromkeys(name for each in options for name in each.unmeasured))
         told = [option for option in options if not option.is_open]
         by_graph = whole_graph if len(options) == 1 else False
         allowed = dict(estimated(estimator, option, level, by_graph) for option in told)
@@ -286,11 +290,15 @@ def _combined(
         level=level,
         identified=identified and not unknown,
         adjustment=possible[0].adjustment if len(possible) == 1 and not unknown else None,
-        assumptions=(*notes, *estimator.assumptions),
+        assumptions=(
+            *(_WITH_HIDDEN if unmeasured and note == _RIGHT else note for note in notes),
+            *estimator.assumptions,
+        ),
         possible=possible,
         n_graphs=len(graphs),
         cost=cost,
         is_open=unknown,
+        unmeasured=tuple(unmeasured),
     )
 
 

@@ -67,10 +67,12 @@ class Possibility:
         question: the adjustment sets of the effect in the graph, or in a member of its class; None
             for no effect: x is an ancestor of y in no member.
         is_open: whether hidden causes leave the effect open.
+        unmeasured: nodes of the graph that would have to be held fixed, and were not measured.
     """
 
     question: Adjustment | None
     is_open: bool = False
+    unmeasured: tuple[str, ...] = ()
 
     @property
     def is_zero(self) -> bool:
@@ -126,19 +128,32 @@ def possibilities(
         return (Possibility(None),)
     if question.exists:
         return (Possibility(question),)
-    if hidden:
-        return (Possibility(None, is_open=True),)
     if question.is_latent:
-        return (*_of_members(graph, x, y), Possibility(None, is_open=True))
-    return tuple(_of_parents(graph, x, y))
+        last = Possibility(None, is_open=True, unmeasured=_needed(graph, x, y, hidden))
+        return (*_of_members(graph, x, y, hidden), last)
+    return tuple(sorted(_of_parents(graph, x, y, hidden), key=lambda option: option.is_open))
 
 
-def _of_members(graph: MixedGraph, x: str, y: str) -> Iterator[Possibility]:
+def _needed(graph: MixedGraph, x: str, y: str, hidden: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of the hidden nodes that would make an adjustment set together with what was measured,
+    none of which can be spared; none where the graph has no adjustment set at all.
+    """
+    question = Adjustment(graph, x, y)
+    given = list(question.canonical or ())
+    for name in [name for name in given if name in hidden]:
+        rest = [other for other in given if other != name]
+        given = rest if question.is_valid(rest) else given
+    return tuple(name for name in given if name in hidden)
+
+
+def _of_members(
+    graph: MixedGraph, x: str, y: str, hidden: tuple[str, ...]
+) -> Iterator[Possibility]:
     """One for each MAG with adjustment sets that no other has, and one for no effect."""
     found: dict[tuple[tuple[str, ...], ...], None] = {}
     zero = False
     for mag in members(graph) or ():
-        question = Adjustment(mag, x, y, is_latent=True)
+        question = Adjustment(mag, x, y, is_latent=True, hidden=hidden)
         if not question.may_affect:
             if not zero:
                 yield Possibility(None)
@@ -150,8 +165,12 @@ def _of_members(graph: MixedGraph, x: str, y: str) -> Iterator[Possibility]:
                 yield own
 
 
-def _of_parents(graph: MixedGraph, x: str, y: str) -> Iterator[Possibility]:
-    """One for each set of parents of x in the DAGs of the class."""
+def _of_parents(
+    graph: MixedGraph, x: str, y: str, hidden: tuple[str, ...]
+) -> Iterator[Possibility]:
+    """One for each set of parents of x in the DAGs of the class; open ones where a DAG has no set
+    without a hidden node.
+    """
     place = graph.index(x)
     around = np.flatnonzero(graph.undirected[place]).tolist()
     if len(around) > _MOST_NEIGHBOURS:
@@ -171,8 +190,11 @@ def _of_parents(graph: MixedGraph, x: str, y: str) -> Iterator[Possibility]:
             if dag is None:
                 continue
             found = True
-            question = Adjustment(dag, x, y)
-            yield Possibility(question if question.may_affect else None)
+            question = Adjustment(dag, x, y, hidden=hidden)
+            if question.may_affect and not question.exists:  # without hidden nodes there is one
+                yield Possibility(None, is_open=True, unmeasured=_needed(dag, x, y, hidden))
+            else:
+                yield Possibility(question if question.may_affect else None)
     if not found:
         raise GraphError(
             "graph: no DAG has its adjacencies and v-structures; give a DAG or a CPDAG"

@@ -57,6 +57,7 @@ class Effect:
         cost: of the release; the effect costs nothing more.
         is_open: whether hidden causes leave the effect open; the interval is then that of all they
             allow.
+        unmeasured: nodes of the graph that are hidden causes because the release lacks them.
 
     Example:
         >>> import jax, jaxcd
@@ -84,6 +85,7 @@ class Effect:
     n_graphs: int
     cost: PrivacyCost
     is_open: bool = False
+    unmeasured: tuple[str, ...] = ()
 
     @property
     def measured(self) -> bool:
@@ -100,12 +102,23 @@ class Effect:
             change = f"{self.treatment} = {self.levels[1]} instead of {self.levels[0]}"
         what = f"{change} would change the {self.unit}"
         if self.is_open:
+            is_one = len(self.unmeasured) == 1
+            hidden = "they are"
+            if self.unmeasured:
+                hidden = "it does" if is_one else "they do"
             whatever = (
-                f"; whatever they are, it is by between {self.low:+.3g} and {self.high:+.3g} "
+                f"; whatever {hidden}, it is by between {self.low:+.3g} and {self.high:+.3g} "
                 f"({share} interval)"
                 if self.high - self.low < float("inf")
                 else ""
             )
+            if self.unmeasured:
+                return (
+                    f"No adjustment tells how {change} would change the {self.unit}: by the graph "
+                    f"{' and '.join(self.unmeasured)} {'has' if is_one else 'have'} to be held "
+                    f"fixed, and this release did not measure {'it' if is_one else 'them'}"
+                    f"{whatever}."
+                )
             return (
                 f"The graph does not tell how {change} would change the {self.unit}: hidden causes "
                 f"could explain any dependence{whatever}."
@@ -155,6 +168,7 @@ class Effect:
             "level": self.level,
             "identified": self.identified,
             "open": self.is_open,
+            "unmeasured": list(self.unmeasured),
             "adjustment": None if self.adjustment is None else list(self.adjustment),
             "assumptions": list(self.assumptions),
             "possible": [

@@ -340,6 +340,93 @@ def test_pag() -> None:
     assert "none of the 11 graphs" in several.sentence and "small epsilon" in several.sentence
 
 
+def with_hidden_cause(kind):
+    """A release of x, y, z, where u is behind x and z, and z behind y."""
+    rng, n = np.random.default_rng(0), 5_000
+    u = rng.normal(size=n)
+    x, z = u + rng.normal(size=n), u + rng.normal(size=n)
+    values = np.column_stack([x, x + z + rng.normal(size=n), z])
+    if isinstance(kind, jaxcd.SecondMoments):
+        domain = jaxcd.Domain(dict.fromkeys("xyz", jaxcd.Numeric()))
+        return jaxcd.release(
+            jaxcd.Dataset.from_array(values, domain=domain), kind, budget=jaxcd.NO_PRIVACY
+        )
+    domain = jaxcd.Domain(dict.fromkeys("xyz", jaxcd.Categorical((0, 1))))
+    data = jaxcd.Dataset.from_codes((values > 0).astype(np.int32), domain=domain)
+    return jaxcd.release(data, kind, budget=jaxcd.NO_PRIVACY)
+
+
+@pytest.mark.parametrize("kind", [jaxcd.Histogram(), jaxcd.Marginals(), jaxcd.SecondMoments()])
+def test_a_node_that_the_release_lacks_is_a_hidden_cause(kind) -> None:
+    release = with_hidden_cause(kind)
+    asked = {"treatment": "x", "outcome": "y"}
+    edges = [("u", "x"), ("u", "y"), ("w", "x"), ("x", "y")]
+    open_pag = MixedGraph.from_edges(["x", "y", "z"], ["x o-> y"])
+    bounds = jaxcd.effect(release, **asked, graph=open_pag)
+    for whole_graph in (None, False, True):
+        lost = jaxcd.effect(release, **asked, graph=nx.DiGraph(edges), whole_graph=whole_graph)
+        assert not lost.identified and lost.is_open and math.isnan(lost.estimate)
+        assert (lost.low, lost.high) == (bounds.low, bounds.high)
+        assert lost.unmeasured == ("u",) and "u has to be held fixed" in lost.sentence
+        assert lost.possible == () and lost.adjustment is None
+        assert not any("no cause of two columns" in words for words in lost.assumptions)
+        assert lost.to_json_dict()["unmeasured"] == ["u"]
+    both = jaxcd.effect(release, **asked, graph=[nx.DiGraph(edges), nx.DiGraph([("x", "y")])])
+    assert not both.identified and both.unmeasured == ("u",)
+
+
+@pytest.mark.parametrize("kind", [jaxcd.Histogram(), jaxcd.Marginals(), jaxcd.SecondMoments()])
+@pytest.mark.parametrize(
+    ("edges", "adjustment"),
+    [
+        ([("u", "x"), ("u", "z"), ("z", "y"), ("x", "y")], ("z",)),  # z is in its place
+        ([("u", "x"), ("x", "y")], ()),  # of one child it is the cause of no dependence
+        ([("x", "u"), ("u", "y")], ()),  # between the two nothing is held fixed
+        ([("x", "y"), ("x", "u"), ("y", "u")], ()),
+    ],
+)
+def test_a_node_that_the_release_lacks_does_no_harm_where_another_set_will_do(
+    edges, adjustment, kind
+) -> None:
+    release = with_hidden_cause(kind)
+    found = jaxcd.effect(release, treatment="x", outcome="y", graph=nx.DiGraph(edges))
+    assert found.identified and found.adjustment == adjustment and found.unmeasured == ()
+    assert found.low <= found.estimate <= found.high
+    named = jaxcd.effect(release, treatment="y", outcome="x", graph=nx.DiGraph(edges))
+    assert named.identified and named.estimate == 0
+    for treatment, outcome in (("u", "y"), ("x", "u")):
+        with pytest.raises(OptionError, match="'u' is no column of the release"):
+            jaxcd.effect(release, treatment=treatment, outcome=outcome, graph=nx.DiGraph(edges))
+
+
+def test_a_class_with_a_node_that_the_release_lacks() -> None:
+    """Each DAG of it is asked by itself: a node that none needs leaves the possible effects."""
+    release = with_hidden_cause(jaxcd.SecondMoments())
+    asked = {"treatment": "x", "outcome": "y"}
+    names = ["x", "y", "z", "u"]
+    harmless = MixedGraph.from_edges(names, ["x --- y", "z --- u"])
+    found = jaxcd.effect(release, **asked, graph=harmless)
+    assert not found.is_open and len(found.possible) == 2 and found.unmeasured == ()
+    needed = MixedGraph.from_edges(names, ["x --- y", "x --- u", "y --- u"])
+    lost = jaxcd.effect(release, **asked, graph=needed)
+    assert lost.is_open and lost.unmeasured == ("u",) and math.isnan(lost.estimate)
+    options = possibilities(needed, "x", "y", ("u",))
+    assert options[-1].is_open and any(option.is_zero for option in options)
+
+
+def test_many_columns_held_fixed_in_the_place_of_one_that_the_release_lacks() -> None:
+    """More than the largest set that is listed."""
+    names = ["x", "y", *(f"z{j}" for j in range(6))]
+    edges = [("u", "x"), ("x", "y"), *(("u", name) for name in names[2:])]
+    edges += [(name, "y") for name in names[2:]]
+    rows = np.random.default_rng(0).normal(size=(300, len(names)))
+    domain = jaxcd.Domain(dict.fromkeys(names, jaxcd.Numeric()))
+    data = jaxcd.Dataset.from_array(rows, domain=domain)
+    free = jaxcd.release(data, jaxcd.SecondMoments(), budget=jaxcd.NO_PRIVACY)
+    found = jaxcd.effect(free, treatment="x", outcome="y", graph=nx.DiGraph(edges))
+    assert found.identified and set(found.adjustment) == set(names[2:])
+
+
 def unidentified(n: int, step: int) -> Iterator[tuple[MixedGraph, list[MixedGraph], str, str]]:
     """Pairs of which a PAG leaves the effect open."""
     for graph, mags in list(pags(n).items())[::step]:
@@ -583,7 +670,7 @@ def test_a_cause_that_nobody_measured() -> None:
         graph=nx.DiGraph([("U", "x"), ("U", "y"), ("U", "z"), ("x", "y")]),
     )
     assert not found.identified and found.adjustment is None and math.isnan(found.estimate)
-    assert -1 < found.low < 0.3 < found.high < 1 and "hidden causes" in found.sentence
+    assert -1 < found.low < 0.3 < found.high < 1 and "U has to be held" in found.sentence
     served = jaxcd.effect(
         bought(data, epsilon=5.0),
         treatment="x",
