@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxcd.errors import OptionError
+from jaxcd.errors import DataError, OptionError
 
 __all__ = [
     "check_choice",
@@ -26,6 +26,7 @@ __all__ = [
     "check_number",
     "check_positive",
     "check_share",
+    "check_there",
     "check_weights",
     "check_whole",
     "is_number",
@@ -100,6 +101,32 @@ def check_new_file(
     if path.exists() and not os.access(path, os.W_OK):
         raise OptionError(f"{name}: file {str(path)!r} cannot be written over; give another name")
     check_folder_takes(name, path, folder)
+
+
+def check_there(
+    path: Path, *, name: str = "file", wanted: str = "a file", of: str = "*", hint: str = ""
+) -> None:
+    """Raises DataError unless there is such a file; of a folder it says which file in it to give.
+
+    Args:
+        path: of the file.
+        name: the argument, or what the file is.
+        wanted: the kind of file that is read.
+        of: a pattern of the names that such files have in a folder.
+        hint: where to get one, for a folder that has none.
+    """
+    if path.is_dir():
+        inside = sorted(each for each in path.glob(of) if each.is_file())
+        if len(inside) == 1:
+            cure = f"give the file in it, {str(inside[0])!r}"
+        elif inside:
+            cure = f"give {wanted} in it, such as {str(inside[0])!r}"
+        else:
+            cure = hint or f"there is none in it, so give {wanted} from elsewhere"
+        what = name.removesuffix("file").rstrip()  # which it is not
+        raise DataError(f"{what} {str(path)!r} is a folder, and {wanted} is read; {cure}".lstrip())
+    if not path.is_file():
+        raise DataError(f"{name} {str(path)!r} does not exist; check the path")
 
 
 def check_choice(name: str, value: Any, choices: type[enum.Enum]) -> None:

@@ -18,7 +18,7 @@ import pytest
 import jaxcd
 from jaxcd.cli.app import app
 from jaxcd.cli.options import DECIDERS, TESTS
-from jaxcd.errors import GraphError, OptionError
+from jaxcd.errors import DataError, GraphError, OptionError
 from jaxcd.graphs import MixedGraph
 from jaxcd.report import FILES
 from tests.helpers import PLAIN, CommandLine, refused, sampled
@@ -551,6 +551,33 @@ def test_bad_files(
         (tmp_path / "domain.json").write_text(domain)
         words += ["--domain", tmp_path / "domain.json"]
     command.refuses(expected, words)
+
+
+def test_a_folder_in_the_place_of_a_file_is_told_from_one_that_is_not_there(
+    command: CommandLine, tmp_path: Path
+) -> None:
+    """And the file in it is named, or what writes one."""
+    empty, made = tmp_path / "empty", tmp_path / "made"
+    empty.mkdir()
+    words = [PRIVATE, "--epsilon 1 --simulated-noise --quiet"]
+    assert command(words, "--out", made, "--release-out", tmp_path / "bought.npz")[0] == 0
+    effect = ["--treatment Smoker --outcome Cancer"]
+    no_release = "is a folder, and a release file (.npz) is read; there is none in it: `jaxcd"
+    command.refuses(no_release, "search", made)
+    command.refuses(no_release, "effect", empty, *effect)
+    command.refuses(f"give the file in it, '{tmp_path / 'bought.npz'}'", "search", tmp_path)
+    command.refuses(f"give the file in it, '{made / 'privacy.json'}'", "verify", made)
+    command.refuses("there is no privacy.json in it: `jaxcd discover`", "verify", empty)
+    graph = ["effect", tmp_path / "bought.npz", *effect, "--graph", made]
+    command.refuses(f"such as '{made / 'graph.dot'}'", *graph)
+    for option in ("--knowledge", "--ledger"):
+        command.refuses(f"{option}: {str(empty)!r} is a folder", *words, option, empty)
+    command.refuses(f"domain {str(empty)!r} is a folder", "check x.csv --domain", empty)
+    command.refuses("is a folder, and a BIF file", "discover --no-privacy --bif", empty)
+    command.refuses("is a folder, and a table", "domain", empty)
+    with pytest.raises(DataError, match="^path: .* is a folder, and a release"):
+        jaxcd.Release.load(made)
+    command.refuses("does not exist", "search", tmp_path / "nowhere.npz")
 
 
 def test_an_existing_folder_is_refused_before_anything_is_spent(

@@ -5,8 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from jaxcd.cli.shared import AsJson, MissingReading, argument, number_option, option, whole_option
-from jaxcd.errors import DataError, FormatError, OptionError
+from jaxcd.checks import check_there
+from jaxcd.cli.shared import (
+    AsJson,
+    MissingReading,
+    argument,
+    check_release,
+    number_option,
+    option,
+    whole_option,
+)
+from jaxcd.errors import FormatError, OptionError
 
 __all__ = ["effect"]
 
@@ -45,8 +54,7 @@ def effect(
     import jaxcd
     from jaxcd.checks import check_new_file
 
-    if not release.is_file():
-        raise DataError(f"file {str(release)!r} does not exist; check the path")
+    check_release(release)
     if plot is not None:
         if plot.suffix.lower() not in (".png", ".svg", ".pdf"):
             raise OptionError(f"--plot {str(plot)!r}: give a file that ends in .png, .svg or .pdf")
@@ -95,8 +103,9 @@ def _read(path: Path) -> Any:
     from jaxcd.data.networks import read_bif
     from jaxcd.graphs import from_dot, from_json_dict
 
-    if not path.is_file():
-        raise DataError(f"file {str(path)!r} does not exist; check the path")
+    check_there(
+        path, name="--graph", wanted="a graph.json, a .dot or a .bif file", of="graph.[bdj]*"
+    )
     if path.name.endswith((".bif", ".bif.gz")):
         return read_bif(path).dag
     try:

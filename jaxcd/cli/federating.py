@@ -150,12 +150,11 @@ def _check_files(
     *,
     force: bool,
 ) -> None:
-    from jaxcd.checks import check_new_file
+    from jaxcd.checks import check_new_file, check_there
     from jaxcd.cli.paid import check_apart
 
     for path in (*files, domain):
-        if not path.is_file():
-            raise DataError(f"file {str(path)!r} does not exist; check the path")
+        check_there(path)
     check_new_file("--out", out, force=force, option="--force", cure="one such as release.npz")
     if report is not None:
         check_new_file("--report", report, force=force, option="--force", cure="run.json")

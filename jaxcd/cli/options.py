@@ -15,6 +15,7 @@ import jax
 
 import jaxcd
 from jaxcd.api import Algorithm
+from jaxcd.checks import check_there
 from jaxcd.cli import tables
 from jaxcd.data.json_files import parsed, read_text
 from jaxcd.discovery import dag_to_pag
@@ -161,6 +162,8 @@ def ledger(path: Path | None, *, budget: jaxcd.Budget | NoPrivacy) -> jaxcd.Ledg
             "the two"
         )
     if not path.is_file():
+        if path.is_dir():
+            check_there(path, name="--ledger: file", wanted="a ledger file", of="*.ledger")
         raise OptionError(
             f"--ledger: there is no file {str(path)!r}; make one with `jaxcd ledger {path} "
             "--data-set NAME --epsilon E --delta D`"
@@ -188,6 +191,7 @@ def knowledge(file: Path | None) -> Knowledge | None:
     """The background knowledge of ``--knowledge``; the search checks that its names are columns."""
     if file is None:
         return None
+    check_there(file, name="--knowledge: file", wanted="a JSON file", of="*.json")
     text = read_text(file, "--knowledge: file")
     try:
         content = parsed(text)

@@ -19,7 +19,7 @@ from jaxcd.cli.shared import (
     option,
     whole_option,
 )
-from jaxcd.errors import DataError, OptionError, PrivacyError
+from jaxcd.errors import OptionError, PrivacyError
 
 if TYPE_CHECKING:  # the library takes a second to load, and --help needs none of it
     import jaxcd
@@ -155,12 +155,11 @@ def _check_files(
     file: Path, domain: Path, out: Path, promise: Path, ledger: Path | None, *, force: bool
 ) -> None:
     """Refuses, before anything is read, files that are missing or that would be written over."""
-    from jaxcd.checks import check_new_file
+    from jaxcd.checks import check_new_file, check_there
     from jaxcd.cli.paid import check_apart
 
     for name, path in (("FILE", file), ("--domain", domain)):
-        if not path.is_file():
-            raise DataError(f"{name}: file {str(path)!r} does not exist; check the path")
+        check_there(path, name=f"{name}: file")
     if not out.name.endswith(".csv"):
         raise OptionError(f"--out {str(out)!r} is no csv file; give one such as randomised.csv")
     written = {"--out": out, "--guarantee-out": promise}

@@ -5,8 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from jaxcd.cli.shared import AsJson, MissingReading, argument, number_option, option, whole_option
-from jaxcd.errors import DataError, OptionError
+from jaxcd.cli.shared import (
+    AsJson,
+    MissingReading,
+    argument,
+    check_release,
+    number_option,
+    option,
+    whole_option,
+)
+from jaxcd.errors import OptionError
 
 __all__ = ["search"]
 
@@ -82,8 +90,7 @@ def search(
     if out is not None:
         check_folder(out, force=force)
     known, reading = options.knowledge(knowledge), Missing.of(missing)
-    if not release.is_file():
-        raise DataError(f"file {str(release)!r} does not exist; check the path")
+    check_release(release)
     bought = jaxcd.Release.load(release)
     by_tests: dict[str, Any] = {}
     if algorithm in _BY_TESTS:

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from jaxcd.checks import check_there
+
 
 def option(words: str, *names: str, **more: Any) -> Any:
     """An option and its help; what is None unless it is given has no default to show."""
@@ -45,6 +47,16 @@ def _whole(text: Any) -> int:
 def argument(words: str) -> Any:
     """An argument and its help."""
     return typer.Argument(help=words, show_default=False)
+
+
+def check_release(path: Path) -> None:
+    """Raises DataError unless there is such a file."""
+    check_there(
+        path,
+        wanted="a release file (.npz)",
+        of="*.npz",
+        hint="there is none in it: `jaxcd discover` writes one with --release-out FILE.npz",
+    )
 
 
 AsJson = Annotated[bool, option("Print one JSON object and nothing else.", "--json")]

@@ -40,6 +40,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from jaxcd.checks import check_there
 from jaxcd.data.column_types import Binned, Categorical, Column, Level, LevelIndex, Numeric, Ordinal
 from jaxcd.data.columns import infer_columns
 from jaxcd.data.frames import raw_columns
@@ -262,6 +263,7 @@ class Domain:
             DomainError: If a column is declared twice, is of an unknown type, or has impossible
                 levels or bounds.
         """
+        check_there(Path(path), name="domain file", wanted="a file (JSON)", of="*.json")
         text = read_text(path, "domain file")
         try:
             return domain_from_json(text)

@@ -23,13 +23,13 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxcd.checks import check_count
+from jaxcd.checks import check_count, check_there
 from jaxcd.data.bif import ROW_SUM_TOLERANCE, parse_bif
 from jaxcd.data.builtin_networks import BUILTIN
 from jaxcd.data.dataset import Dataset
 from jaxcd.data.domain import Categorical, Domain
 from jaxcd.data.readers import open_text
-from jaxcd.errors import DataError, DomainError, FormatError, GraphError, OptionError
+from jaxcd.errors import DomainError, FormatError, GraphError, OptionError
 
 if TYPE_CHECKING:
     from jaxcd.graphs import MixedGraph
@@ -292,8 +292,7 @@ def read_bif(path: str | Path) -> BayesianNetwork:
             line), or there is a cycle (naming its nodes).
     """
     path = Path(path)
-    if not path.is_file():
-        raise DataError(f"file {str(path)!r} does not exist; check the path")
+    check_there(path, wanted="a BIF file", of="*.bif*")
     try:
         with open_text(path) as handle:
             text = handle.read()

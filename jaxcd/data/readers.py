@@ -31,6 +31,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxcd.checks import check_there
 from jaxcd.data.arrow import raw_column
 from jaxcd.data.columns import RawColumn
 from jaxcd.data.dataset import Dataset, from_raw_columns, reads_strictly
@@ -113,6 +114,8 @@ def read_columns(
     """
     path = Path(path)
     name = path.name.lower()
+    if path.is_dir():
+        check_there(path, wanted="a table (.csv, .csv.gz or .parquet)", of="*.[cp][sa][vr]*")
     if not name.endswith((".csv", ".csv.gz", ".parquet", ".pq")):
         raise DataError(f"file {str(path)!r} is of an unknown kind; use .csv, .csv.gz or .parquet")
     if not path.is_file():

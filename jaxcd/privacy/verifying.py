@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import DataError, FormatError
+from ..checks import check_there
+from ..errors import FormatError
 from .budget import Relation, Unit, unit_words
 from .certificate import FORMAT, VERSION, certificate_digest
 from .ledger_file import MAGIC as LEDGER_MAGIC
@@ -115,8 +116,12 @@ def verify(source: Mapping[str, Any] | str | Path) -> Verification:
 
 
 def _read(path: Path) -> Mapping[str, Any]:
-    if not path.is_file():
-        raise DataError(f"file {str(path)!r} does not exist; check the path")
+    check_there(
+        path,
+        wanted="a certificate (privacy.json) or a ledger file",
+        of="*privacy*.json",
+        hint="there is no privacy.json in it: `jaxcd discover` writes one with --out FOLDER",
+    )
     try:
         text = path.read_text(encoding="utf-8")
         if text.startswith(LEDGER_MAGIC):

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxcd.errors import DataError, FormatError
+from jaxcd.checks import check_there
+from jaxcd.errors import FormatError
 from jaxcd.privacy import PrivacyCost, Relation
 from jaxcd.privacy.budget import Accounting, Unit
 
@@ -64,8 +65,7 @@ def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         DataError: there is no such file.
         FormatError: it is none of ours, or of a newer version.
     """
-    if not path.is_file():
-        raise DataError(f"path: there is no file {str(path)!r}; check the path")
+    check_there(path, name="path: file", wanted="a release file (.npz)", of="*.npz")
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
