@@ -49,7 +49,7 @@ def facts_of_release(release: Release) -> dict[str, Any]:
         **({"missing": release.missing.value} if release.domain.has_missing else {}),
         "budget": str(release.cost),
         "secure_noise": release.secure_noise,
-        **_warnings(release.cost, release.n_samples),
+        **_warnings(release.cost, release.n_samples, *release.warnings),
         "ledger": tuple(release.ledger),
     }
 
@@ -58,6 +58,7 @@ def _snapshot(words: str | None) -> dict[str, Any]:
     return {} if words is None else {"snapshot": words}
 
 
-def _warnings(cost: PrivacyCost, n_samples: int) -> dict[str, Any]:
-    words = delta_warning(cost.epsilon, cost.delta, n_samples, unit=cost.unit)
-    return {} if words is None else {"warnings": (words,)}
+def _warnings(cost: PrivacyCost, n_samples: int, *more: str) -> dict[str, Any]:
+    of_delta = delta_warning(cost.epsilon, cost.delta, n_samples, unit=cost.unit)
+    words = (*(() if of_delta is None else (of_delta,)), *more)
+    return {"warnings": words} if words else {}

@@ -370,6 +370,11 @@ class Release(StatisticsSource):
         )
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """What its numbers tell of themselves that a search of them should say; public."""
+        return ()
+
+    @property
     def secure_noise(self) -> bool:
         """Whether the noise was drawn from the operating system; False without noise."""
         return not math.isinf(self.cost.epsilon) and self.cost.reason != SIMULATED

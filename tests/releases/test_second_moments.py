@@ -313,6 +313,55 @@ class TestBoughtUnits:
         assert (np.abs(np.log(scales / values.std(0))) < math.log(2)).all()
         assert [entry.event.rho for entry in accountant.ledger.entries] == [rho]
 
+    @pytest.mark.parametrize("share", [0.5, 0.6, 0.8])
+    @pytest.mark.parametrize("bounds", [(None, None), (0.0, 1.0)], ids=["free", "bounded"])
+    @pytest.mark.parametrize("epsilon", [1.0, 1000.0])
+    def test_two_values_have_a_scale_and_keep_their_edges(self, share, bounds, epsilon):
+        """Half of the rows are in one bin, whose width says nothing of the other value: rows with
+        it had no weight.  With little noise a false row in a far bin must not matter either.
+        """
+        rng, n = np.random.default_rng(0), 5_000
+        two = (rng.random(n) < share).astype(float)
+        height = 160 + 14 * two + 7 * rng.normal(size=n)
+        domain = Domain({"two": Numeric(*bounds), "height": Numeric()})
+        data = Dataset.from_array(np.column_stack([two, height]), domain=domain)
+        budget = jaxcd.Budget(epsilon, 1e-6)
+        for seed in range(3):
+            bought = jaxcd.release(data, SecondMoments(), budget=budget, noise=simulated(seed))
+            assert bought.effective_samples > n / 2 and bought.warnings == ()
+            run = jaxcd.search(bought)
+            assert run.graph.adjacent("two", "height") and "warnings" not in run.info
+
+    def test_a_constant_and_coarse_bins_have_the_scale_of_a_bin(self):
+        rng = np.random.default_rng(0)
+        values = np.column_stack([np.full(5_000, 3.0), 5_000 + rng.normal(size=5_000)])
+        domain = Domain({"a": Numeric(0, 256), "b": Numeric()})
+        accountant = Accountant(jaxcd.privacy.Ledger(BUDGET), simulated())
+        door = Door(Dataset.from_array(values, domain=domain), BUDGET)
+        centres, scales = bought_units(door, accountant, rho=0.01)
+        assert centres[0] == 3.5 and scales[0] == pytest.approx(0.5 / 0.674, rel=1e-3)
+        assert 100 < scales[1] < 1_000 and abs(centres[1] - 5_000) < 1_000
+
+    def test_a_search_says_where_the_numbers_are_worth_few_rows(self):
+        rng, n = np.random.default_rng(0), 5_000
+        rare = (rng.random(n) < 0.97).astype(float)
+        other = rare + rng.normal(size=n)
+        bought = SecondMoments().release(
+            measured(np.column_stack([rare, other])), budget=BUDGET, noise=simulated()
+        )
+        (words,) = bought.warnings
+        assert "one is rare" in words and "Features" in words and '"bins"' in words
+        for run in (
+            jaxcd.search(bought),
+            jaxcd.search(bought, algorithm="pc"),
+            jaxcd.search(bought, algorithm="gfci"),
+        ):
+            assert words in run.info["warnings"]
+        loud = jaxcd.Budget(0.01, 1e-6)  # noise hides all: few rows were to be expected
+        values = rng.normal(size=(500, 2))
+        bought = SecondMoments().release(measured(values), budget=loud, noise=simulated())
+        assert bought.effective_samples < 100 and bought.warnings == ()
+
 
 class TestFile:
     def test_save_and_load(self, tmp_path):

@@ -68,6 +68,10 @@ _REACH = 1e6
 # Eigenvalues of correlations are at least about this: far above rounding, far below any that
 # matters.
 _JITTER = 1e-9
+# Warned of from here on: with 500 to 50,000 rows of 3 to 30 normal columns that are not nearly
+# functions of each other numbers were worth less only where the budget buys fewer than so many
+# rows.
+_LOST, _FEW_WANTED = 0.1, 300.0
 
 
 _BOUGHT_UNITS = "centres and scales"  # the label of that event
@@ -303,6 +307,10 @@ class ReleasedSecondMoments(Release):
         1 / (sampling + noise variance) of an entry of the covariance in units where the covariance
         is the identity.
         """
+        return self._rows_worth(self.untilted.variances)
+
+    def _rows_worth(self, variances: np.ndarray) -> float:
+        """The number of rows that the numbers are worth if y has these variances."""
         free = (
             math.inf
             if self.sigma == 0
@@ -313,13 +321,22 @@ class ReleasedSecondMoments(Release):
             / (2 * self.sigma**2)
         )
         parts = tilted.relative_variances(
-            self.untilted.variances,
-            n_samples=self.n_samples,
-            rate=self.rate,
-            anchor=_ANCHOR,
-            rho=free,
+            variances, n_samples=self.n_samples, rate=self.rate, anchor=_ANCHOR, rho=free
         )
         return 1 / sum(parts)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Where the numbers are worth far fewer rows than the budget buys in the right units."""
+        wanted = self._rows_worth(np.ones(self.domain.n_columns))
+        if wanted < _FEW_WANTED or self.effective_samples >= _LOST * wanted:
+            return ()
+        return (
+            f"the second moments are as precise as {self.effective_samples:,.0f} rows, where this "
+            f"budget mostly buys {wanted:,.0f}: they hardly see a column of two values of which "
+            "one is rare, of few values, with far tails, or nearly a function of others; Features, "
+            'or Marginals with "bins" in the domain, suit such columns',
+        )
 
     def tests(self) -> Tests:
         return moment_tests(self)
