@@ -82,7 +82,14 @@ class _Residuals:
         # one set fills the machine, and its memory.
         factor = 8 * len(self._values) * self._rank
         threads = max(1, min(n_threads(), _AT_ONCE_BYTES // factor))
-        for targets, columns in in_order(self._left, sets.items(), threads=threads):
+        # A thread has settings of JAX of its own: it is told the device of the one that asks.
+        device = jax.config.jax_default_device  # type: ignore[attr-defined]
+
+        def left(item: tuple[tuple[int, ...], list[int]]) -> tuple[list[Target], np.ndarray]:
+            with jax.default_device(device):
+                return self._left(item)
+
+        for targets, columns in in_order(left, sets.items(), threads=threads):
             given = targets[0][1]
             if given:
                 self.n_residuals += len(targets)

@@ -29,7 +29,7 @@ def effect(
     graph: Annotated[
         Path | None,
         option(
-            "graph.json of a run, a graph in DOT (.dot), or a BIF network (.bif): DAG, CPDAG or "
+            "graph.json of a run, its graph.dot, or a BIF network (.bif): DAG, CPDAG or "
             "PAG. (Default: graphs found in the release.)"
         ),
     ] = None,
@@ -110,10 +110,12 @@ def _read(path: Path) -> Any:
         return read_bif(path).dag
     try:
         text = read_text(path, "file")
-        content = None if path.suffix == ".dot" else parsed(text)
+        if path.suffix == ".dot":
+            return from_dot(text)
+        content = parsed(text)
     except FormatError as error:
         raise FormatError(
-            f"--graph {str(path)!r}: not a graph that can be read; give the graph.json of a run, "
-            f"a .dot or a .bif file ({error})"
+            f"--graph {str(path)!r}: not a graph that can be read; give the graph.json or the "
+            f"graph.dot of a run, or a .bif file ({error})"
         ) from None
-    return from_dot(text) if path.suffix == ".dot" else from_json_dict(content)
+    return from_json_dict(content)
