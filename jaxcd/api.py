@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxcd.advice.choosing import Algorithm, Choice, choose, kind_of_release
 from jaxcd.advice.recommending import recommend
-from jaxcd.checks import check_choice, check_flag, check_new_file, check_whole
+from jaxcd.checks import check_choice, check_flag, check_whole
 from jaxcd.citests import CITest, Query
 from jaxcd.data import Dataset, Domain, Missing, Table
 from jaxcd.data.rows import Rows
@@ -41,6 +41,7 @@ from jaxcd.discovery.released import known_to_scores
 from jaxcd.errors import OptionError
 from jaxcd.frozen import FrozenDict
 from jaxcd.graphs import Knowledge
+from jaxcd.places import check_new_file
 from jaxcd.privacy import (
     NO_PRIVACY,
     Budget,

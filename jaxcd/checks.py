@@ -7,26 +7,20 @@ from __future__ import annotations
 
 import enum
 import math
-import os
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from jaxcd.errors import DataError, OptionError
+from jaxcd.errors import OptionError
 
 __all__ = [
     "check_choice",
     "check_count",
     "check_flag",
-    "check_folder_takes",
-    "check_new_file",
     "check_nonnegative",
     "check_number",
     "check_positive",
     "check_share",
-    "check_there",
     "check_weights",
     "check_whole",
     "is_number",
@@ -67,66 +61,6 @@ def check_flag(name: str, value: Any) -> None:
     """Raises OptionError unless the value is True or False."""
     if not isinstance(value, bool):
         raise OptionError(f"{name} = {value!r} is not True or False; say which")
-
-
-def check_folder_takes(name: str, path: Path, folder: Path) -> None:
-    """Raises OptionError unless a file can be made in ``folder``, which is there, on the way to
-    ``path``.
-    """
-    try:
-        # Rights do not tell of a file system that is full, or that cannot be written: a file
-        # without a name is made, and is gone.
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise OptionError(
-            f"{name} {str(path)!r} cannot be written: no file can be made in {str(folder)!r} "
-            f"({error.strerror or error}); give another place"
-        ) from None
-
-
-def check_new_file(
-    name: str, path: Path, *, force: bool, option: str = "force=True", cure: str = "another name"
-) -> None:
-    """Raises OptionError unless a file can be written there, over another one only where ``force``
-    is given, by the option of this name.
-    """
-    folder, nowhere = path.absolute().parent, path.is_symlink() and not path.exists()
-    if path.is_dir() or nowhere or not folder.is_dir():
-        raise OptionError(f"{name} {str(path)!r} is no file in a folder that exists; give {cure}")
-    if path.exists() and not force:
-        raise OptionError(
-            f"{name}: file {str(path)!r} exists; give another name, or {option} to overwrite it"
-        )
-    if path.exists() and not os.access(path, os.W_OK):
-        raise OptionError(f"{name}: file {str(path)!r} cannot be written over; give another name")
-    check_folder_takes(name, path, folder)
-
-
-def check_there(
-    path: Path, *, name: str = "file", wanted: str = "a file", of: str = "*", hint: str = ""
-) -> None:
-    """Raises DataError unless there is such a file; of a folder it says which file in it to give.
-
-    Args:
-        path: of the file.
-        name: the argument, or what the file is.
-        wanted: the kind of file that is read.
-        of: a pattern of the names that such files have in a folder.
-        hint: where to get one, for a folder that has none.
-    """
-    if path.is_dir():
-        inside = sorted(each for each in path.glob(of) if each.is_file())
-        if len(inside) == 1:
-            cure = f"give the file in it, {str(inside[0])!r}"
-        elif inside:
-            cure = f"give {wanted} in it, such as {str(inside[0])!r}"
-        else:
-            cure = hint or f"there is none in it, so give {wanted} from elsewhere"
-        what = name.removesuffix("file").rstrip()  # which it is not
-        raise DataError(f"{what} {str(path)!r} is a folder, and {wanted} is read; {cure}".lstrip())
-    if not path.is_file():
-        raise DataError(f"{name} {str(path)!r} does not exist; check the path")
 
 
 def check_choice(name: str, value: Any, choices: type[enum.Enum]) -> None:

@@ -83,7 +83,7 @@ class _Residuals:
         factor = 8 * len(self._values) * self._rank
         threads = max(1, min(n_threads(), _AT_ONCE_BYTES // factor))
         # A thread has settings of JAX of its own: it is told the device of the one that asks.
-        device = jax.config.jax_default_device  # type: ignore[attr-defined]
+        (device,) = jax.device_put(0.0).devices()
 
         def left(item: tuple[tuple[int, ...], list[int]]) -> tuple[list[Target], np.ndarray]:
             with jax.default_device(device):

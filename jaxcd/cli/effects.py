@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from jaxcd.checks import check_there
 from jaxcd.cli.shared import (
     AsJson,
     MissingReading,
@@ -16,6 +15,7 @@ from jaxcd.cli.shared import (
     whole_option,
 )
 from jaxcd.errors import FormatError, OptionError
+from jaxcd.places import check_there
 
 __all__ = ["effect"]
 
@@ -52,7 +52,7 @@ def effect(
     import json
 
     import jaxcd
-    from jaxcd.checks import check_new_file
+    from jaxcd.places import check_new_file
 
     check_release(release)
     if plot is not None:

@@ -150,8 +150,8 @@ def _check_files(
     *,
     force: bool,
 ) -> None:
-    from jaxcd.checks import check_new_file, check_there
     from jaxcd.cli.paid import check_apart
+    from jaxcd.places import check_new_file, check_there
 
     for path in (*files, domain):
         check_there(path)

@@ -78,7 +78,7 @@ def check_certificate_out(path: Path | None) -> None:
     """Refuses, before anything is spent, a file that is there or cannot be."""
     if path is None:
         return
-    from jaxcd.checks import check_new_file
+    from jaxcd.places import check_new_file
 
     check_new_file("--certificate-out", path, force=True, cure="one such as privacy.json")
     if path.exists():

@@ -155,8 +155,8 @@ def _check_files(
     file: Path, domain: Path, out: Path, promise: Path, ledger: Path | None, *, force: bool
 ) -> None:
     """Refuses, before anything is read, files that are missing or that would be written over."""
-    from jaxcd.checks import check_new_file, check_there
     from jaxcd.cli.paid import check_apart
+    from jaxcd.places import check_new_file, check_there
 
     for name, path in (("FILE", file), ("--domain", domain)):
         check_there(path, name=f"{name}: file")

@@ -13,11 +13,11 @@ import jax
 import jaxcd
 from jaxcd import api
 from jaxcd.api import Algorithm
-from jaxcd.checks import check_new_file
 from jaxcd.cli import options
 from jaxcd.discovery.greedy_fci import check_gfci
 from jaxcd.errors import OptionError, PrivacyError, SensitivityError
 from jaxcd.graphs import Knowledge
+from jaxcd.places import check_new_file
 from jaxcd.privacy import NoiseSource, NoPrivacy
 from jaxcd.queries.door import public_count
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from jaxcd.checks import check_there
+from jaxcd.places import check_there
 
 
 def option(words: str, *names: str, **more: Any) -> Any:

@@ -23,13 +23,14 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxcd.checks import check_count, check_there
+from jaxcd.checks import check_count
 from jaxcd.data.bif import ROW_SUM_TOLERANCE, parse_bif
 from jaxcd.data.builtin_networks import BUILTIN
 from jaxcd.data.dataset import Dataset
 from jaxcd.data.domain import Categorical, Domain
 from jaxcd.data.readers import open_text
 from jaxcd.errors import DomainError, FormatError, GraphError, OptionError
+from jaxcd.places import check_there
 
 if TYPE_CHECKING:
     from jaxcd.graphs import MixedGraph

@@ -31,7 +31,6 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxcd.checks import check_there
 from jaxcd.data.arrow import raw_column
 from jaxcd.data.columns import RawColumn
 from jaxcd.data.dataset import Dataset, from_raw_columns, reads_strictly
@@ -40,6 +39,7 @@ from jaxcd.data.frames import checked_names
 from jaxcd.data.json_files import is_utf16, no_utf8
 from jaxcd.data.well_formed_csv import well_formed_columns
 from jaxcd.errors import DataError
+from jaxcd.places import check_there
 
 ROWS_AT_A_TIME = 20_000
 REPLACED = "\ufffd"

@@ -16,11 +16,11 @@ import math
 from pathlib import Path
 from typing import Any
 
-from jaxcd.checks import check_new_file
 from jaxcd.data import Dataset, Domain
 from jaxcd.errors import OptionError
 from jaxcd.local.base import LocalGuarantee, LocalMechanism
 from jaxcd.local.randomising import charged_randomise, check_mechanism
+from jaxcd.places import check_new_file
 from jaxcd.privacy import NoiseSource, PrivacyFilter, SecureNoise, keeps_what_is_paid
 from jaxcd.privacy.certificate import certificate_of
 

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, TypeAlias
 import jax
 import numpy as np
 
-from jaxcd.checks import check_new_file, is_whole
+from jaxcd.checks import is_whole
 from jaxcd.citests import CITest, PreparedTest
 from jaxcd.citests.base import StatisticsSource
 from jaxcd.data import Domain, Missing
@@ -28,6 +28,7 @@ from jaxcd.data.domain import domain_from_json
 from jaxcd.data.rows import Rows
 from jaxcd.errors import DataError, DomainError, FormatError, JaxcdError, OptionError
 from jaxcd.graphs import Knowledge
+from jaxcd.places import check_new_file
 from jaxcd.privacy import (
     Accountant,
     Budget,

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxcd.checks import check_there
 from jaxcd.errors import FormatError
+from jaxcd.places import check_there
 from jaxcd.privacy import PrivacyCost, Relation
 from jaxcd.privacy.budget import Accounting, Unit
 

@@ -26,9 +26,9 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from jaxcd.checks import check_folder_takes
 from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph
+from jaxcd.places import check_folder_takes
 from jaxcd.plotting import graph_png, graph_svg
 from jaxcd.report.contents import graph_json, grouped_ledger, metrics_json
 from jaxcd.report.page import report_page

@@ -163,7 +163,7 @@ def _rewritten(path, tmp_path, **changes):
 
 def test_damaged_files_are_named(tmp_path):
     path = Histogram().release(EIGHT, budget=Budget(1.0)).save(tmp_path / "h")
-    refused(DataError, "no file", Release.load, tmp_path / "nothing")
+    refused(DataError, "does not exist", Release.load, tmp_path / "nothing")
     text = tmp_path / "text"
     text.write_text("a,b\n1,2\n")
     refused(FormatError, "not a release", Release.load, text)
