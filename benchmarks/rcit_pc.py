@@ -63,7 +63,7 @@ class _OnScores(Regressions):
         return self.residuals(given, targets)
 
     def _factorise(
-        self, given: Any, candidate: Any, targets: np.ndarray, rank: int, *, trim: bool
+        self, given: Any, candidate: Any, targets: np.ndarray, rank: int
     ) -> ridge.Spectrum:
         z = self.coordinates(given, "scores")[: len(targets)]
         with double_precision():

@@ -16,8 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxcd.citests.regressions import (
-    CHOICE_RANK,
     COLUMN_RANK,
+    INDEX_RANK,
     LEAST_SHARE,
     MOST_CHOICE_ROWS,
     NOTHING,
@@ -168,7 +168,7 @@ class BlockRegressions:
             fit = blocks.rows(_weighted, [z], [weights])
             index = block_units.joined(blocks, [block_units.standardised(blocks, fit)])
             head = blocks.head(index, gram.N_SEARCHED)
-            factor = block_ridge.joint_factor(blocks, index, head, one, CHOICE_RANK)
+            factor = block_ridge.joint_factor(blocks, index, head, one, INDEX_RANK)
         else:
             width = self._bandwidth * candidate.bandwidth * math.sqrt(2 * head.shape[1])
             rank = joint_rank(self._rank, head.shape[1], width)

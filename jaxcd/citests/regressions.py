@@ -51,8 +51,8 @@ from jaxcd.ops.standardising import SPREAD_LOST, near_one, standardised
 from jaxcd.ops.threads import MOST_THREADS
 
 __all__ = [
-    "CHOICE_RANK",
     "COLUMN_RANK",
+    "INDEX_RANK",
     "LEAST_SHARE",
     "MOST_CHOICE_ROWS",
     "NOTHING",
@@ -67,17 +67,17 @@ __all__ = [
 ]
 
 #: Penalties mu / n of K + mu I among which leave-one-out chooses; at the last one only the free
-#: terms are left.
-PENALTIES = np.geomspace(1e-8, 1e3, 45)
-# Every second of them where candidates are compared: the least error is flat in the penalty.
-_TRIED = PENALTIES[::2]
-#: Pivots on which the candidates are compared, and the bounds of the number of rows.
+#: terms are left.  The least error is flat in the penalty.
+PENALTIES = np.geomspace(1e-8, 1e3, 23)
+#: At most so many pivots where the candidates are compared, and the bounds of the number of rows.
 CHOICE_RANK = 64
 _FEWEST_ROWS, MOST_CHOICE_ROWS = 1024, 8192
 #: Ranks below the given one are multiples of this: few ranks, few programs.
 _RANK_STEP = 16
 #: Pivots of one column's kernel in a sum of kernels: normal scores need 13 for an error of 1e-6.
 COLUMN_RANK = 16
+#: Pivots of the kernel of a weighted sum, whose tails may be longer than normal ones.
+INDEX_RANK = 32
 #: |residual| below this share of its mean counts as this share, so that its logarithm is finite.
 LEAST_SHARE = 1e-3
 
@@ -273,7 +273,7 @@ class Regressions:
     def _trial(
         self, given: tuple[int, ...], candidate: Candidate, few: np.ndarray
     ) -> ridge.Spectrum:
-        return self._factorise(given, candidate, few, CHOICE_RANK, trim=False)
+        return self._factorise(given, candidate, few, min(self._rank, CHOICE_RANK))
 
     def _left(
         self, given: tuple[int, ...], candidate: Candidate, targets: np.ndarray
@@ -283,7 +283,7 @@ class Regressions:
             return targets - targets.mean(axis=0)
         spectrum = self._spectra.get((given, candidate))
         if spectrum is None:
-            spectrum = self._factorise(given, candidate, targets, self._rank, trim=True)
+            spectrum = self._factorise(given, candidate, targets, self._rank)
             with self._lock:
                 self.n_factorisations += 1
                 if candidate.shared:
@@ -297,13 +297,7 @@ class Regressions:
         return rest
 
     def _factorise(
-        self,
-        given: tuple[int, ...],
-        candidate: Candidate,
-        targets: np.ndarray,
-        rank: int,
-        *,
-        trim: bool,
+        self, given: tuple[int, ...], candidate: Candidate, targets: np.ndarray, rank: int
     ) -> ridge.Spectrum:
         """The factorisation of as many rows as the targets have."""
         n = len(targets)
@@ -325,10 +319,9 @@ class Regressions:
             elif candidate.kernel == "index":
                 weights = self.direction(given, candidate.map, targets[:, 0]).weights
                 index = standardised(z @ weights)
-                factor = _gram_factor(index[:, None], self._bandwidth * math.sqrt(2), CHOICE_RANK)
+                factor = _gram_factor(index[:, None], self._bandwidth * math.sqrt(2), INDEX_RANK)
             else:
-                if trim:
-                    rank = joint_rank(rank, z.shape[1], bandwidth)
+                rank = joint_rank(rank, z.shape[1], bandwidth)
                 factor = _gram_factor(np.hstack([z, zeros]), bandwidth, rank)
             return ridge.spectrum_beside(factor, jnp.asarray(free))
 
@@ -419,7 +412,7 @@ def _losses(spectrum: ridge.Spectrum, few: np.ndarray) -> np.ndarray:
     """The least leave-one-out loss of each target over the penalties."""
     found = np.empty(few.shape[1])
     with double_precision():
-        penalties = jnp.asarray(_TRIED * len(few))
+        penalties = jnp.asarray(PENALTIES * len(few))
         for columns, part in _padded(few):
             losses = ridge.leave_one_out_losses(spectrum, jnp.asarray(part), penalties)
             found[columns] = np.asarray(losses).min(axis=1)[: len(columns)]

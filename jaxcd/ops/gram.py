@@ -28,7 +28,7 @@ _HIGHEST = jax.lax.Precision.HIGHEST
 N_SEARCHED = 2048
 # At least so many columns of the Gram matrix are mixed, and eigenvalues below this share of the
 # largest are dropped.
-_SKETCHED = 256
+_SKETCHED = 128
 _LEAST = 1e-10
 
 
