@@ -16,7 +16,8 @@ n s bytes (features and components written and read, one column's also doubled).
 float64, with rank m, g penalties and t = 2 targets, 2 n m (|Z| + 2.75 m + g (t + 1) + 3 t)
 operations (Gram columns, factor, half of its Gram matrix, basis, leave-one-out comparison,
 residuals) and 88 n m bytes (Gram columns written and read, factor written and read three times,
-basis written and read four times).
+basis written and read four times): one regression of all rows, where the test makes up to four, and
+compares up to fourteen on fewer rows.
 
 ``--peers`` runs the same data in the same process through causal-learn's KCI and RCIT (n = 2,000,
 |Z| = 5), hyppo's Hsic and dcor's distance covariance test (n = 1,000, 100 permutations), those that
@@ -41,10 +42,11 @@ import jaxcd
 from benchmarks import experiment as ex
 from benchmarks.kernel_peers import MATCHES, PEER_COLUMNS, PERMUTATIONS, columns, dataset, measure
 from jaxcd.citests import Query
+from jaxcd.citests.regressions import PENALTIES
 from jaxcd.ops import double_precision, features, gram, hsic, ridge
 
 N_GIVEN = 5
-N_PENALTIES = 33
+N_PENALTIES = len(PENALTIES)
 SIZES = (1_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 RCIT_SIZES = (2_000, 8_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 #: the exponent is fitted from here on, where the fixed cost of a call no longer shows
