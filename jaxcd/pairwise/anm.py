@@ -133,8 +133,8 @@ def anm(
         The direction, or UNDECIDED where there is no answer; ``forward`` and ``backward``, the
         scores where they are released; ``margin`` = abs(backward - forward), in the score's units,
         with flip distances in records; ``confidence``, the probability of the same answer without
-        noise, by the released margin and a flat prior (:mod:`jaxcd.pairwise.anm_release`), None
-        where no law is known or there is no answer.
+        noise, where all differences between the score's bounds are as likely beforehand; None where
+        no law is known or there is no answer.
 
     Raises:
         DataError: not two columns of numbers of one length, at least 8 rows; without privacy also

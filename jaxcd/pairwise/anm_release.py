@@ -73,6 +73,7 @@ __all__ = [
     "hsic_series",
     "log_range",
     "private_result",
+    "probability_of_other_sign",
     "score_sensitivity",
     "stable_distance",
 ]
@@ -80,6 +81,9 @@ __all__ = [
 _RANGE_LIMIT = (
     4.0  # of the exponential mechanism's grid, in standard deviations of the training rows
 )
+
+#: Rank scores and HSIC of kernels up to 1 lie between 0 and 1.
+_LARGEST = 1.0
 
 Pair = tuple[DirectionColumns, DirectionColumns]
 
@@ -119,11 +123,12 @@ class PrivateRun:
         *,
         n_noises: int,
         scale: float,
+        largest: float = math.inf,
         scores: tuple[float, float] | None = None,
         **info: Any,
     ) -> PairResult:
         """The result for a released difference, backward - forward; None: no answer.  n_noises:
-        Laplace noises in it, 0 if of no known law.
+        Laplace noises in it, 0 if of no known law.  largest: no exact difference is larger.
         """
         direction, margin, confidence = Direction.UNDECIDED, 0.0, None
         if difference is not None:
@@ -135,8 +140,13 @@ class PrivateRun:
                 else direction
             )
             margin = abs(difference)
-            wrong = error_probability(margin / scale, n_noises=n_noises) if scale > 0 else 0.0
-            confidence = 1 - wrong if n_noises else None
+            if n_noises:
+                wrong = (
+                    probability_of_other_sign(margin / scale, largest / scale, n_noises=n_noises)
+                    if scale > 0
+                    else 0.0
+                )
+                confidence = 1 - wrong
         account = accountant.ledger
         shown = scores if self.release is ScoreRelease.SCORES else None
         return PairResult(
@@ -153,12 +163,36 @@ class PrivateRun:
 
 def error_probability(ratio: float, *, n_noises: int) -> float:
     """P[a sum of n Laplace noises of scale 1 exceeds ratio], ratio >= 0, for n = 1, 2 or 4."""
-    t = ratio
-    return (
-        {1: 0.5, 2: (2 + t) / 4, 4: (48 + 33 * t + 9 * t * t + t**3) / 96}[n_noises] * math.exp(-t)
-        if t < 700
-        else 0.0
-    )
+    return _factor(ratio, n_noises) * math.exp(-ratio) if ratio < 700 else 0.0
+
+
+def _factor(t: float, n_noises: int) -> float:
+    """That probability times e^t."""
+    return {1: 0.5, 2: (2 + t) / 4, 4: (48 + 33 * t + 9 * t * t + t**3) / 96}[n_noises]
+
+
+def probability_of_other_sign(ratio: float, largest: float, *, n_noises: int) -> float:
+    """P[the exact difference has the other sign], where with noises it came out as ratio, and every
+    value up to ``largest`` on either side is as likely beforehand; all by the noise's scale.
+
+    A half where the noise drowns all that the difference can be, and at most that.
+    """
+    if math.isinf(largest):
+        return error_probability(ratio, n_noises=n_noises)
+    if largest < 1e-12:
+        return 0.5
+
+    def exceeds(t: float, shift: float) -> float:
+        """P[noise > t] e^shift."""
+        return _factor(t, n_noises) * math.exp(max(shift - t, -745.0))
+
+    # All terms times e^shift, or a released number far beyond what can be would give 0 / 0.
+    shift = max(ratio - largest, 0.0)
+    beyond = exceeds(ratio + largest, shift)
+    other = exceeds(ratio, shift) - beyond
+    near = ratio - largest
+    both = (exceeds(near, shift) if near >= 0 else 1 - exceeds(-near, 0.0)) - beyond
+    return min(other / both, 0.5)
 
 
 def log_range(columns: DirectionColumns) -> float:
@@ -255,6 +289,7 @@ def private_result(
             accountant,
             n_noises=2,
             scale=scale,
+            largest=_LARGEST,
             scores=scores,
             sensitivity=sensitivity,
         )
@@ -264,7 +299,9 @@ def private_result(
             accountant, exact, pad=2 * pad, label=f"difference of {score.name} scores", **shared
         )
     )
-    return run.answer(difference, accountant, n_noises=1, scale=scale, sensitivity=sensitivity)
+    return run.answer(
+        difference, accountant, n_noises=1, scale=scale, largest=_LARGEST, sensitivity=sensitivity
+    )
 
 
 def default_mechanism(release: ScoreRelease, protect: Protect | None) -> IQRMechanism:
@@ -325,7 +362,12 @@ def _flip(score: LogIQRScore, run: PrivateRun, pair: Pair) -> PairResult:
     epsilon = accountant.ledger.epsilon_limit
     noisy = laplace(accountant, doubled, sensitivity=2.0, epsilon=epsilon, grid=1.0, label=label)
     return run.answer(
-        float(noisy) / 2, accountant, n_noises=1, scale=1 / epsilon, mechanism="flip distance"
+        float(noisy) / 2,
+        accountant,
+        n_noises=1,
+        scale=1 / epsilon,
+        largest=float(run.plan.n_samples),
+        mechanism="flip distance",
     )
 
 

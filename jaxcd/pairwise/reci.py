@@ -230,10 +230,11 @@ def reci(
 
     Returns:
         The direction, with ``margin`` = abs(backward - forward) in squared units of the bounds.
-        ``confidence``, in a private run: with integer difference d, noise Z, P[Z = k] proportional
-        to q^abs(k), and released m = abs(d + Z) > 0, it is P[Z < m] = 1 - q^m / (1 + q), which is 1
-        - exp(-m / s) / 2 up to rounding, s = 2 C / epsilon: the posterior probability of the sign
-        under a flat prior of d.  For a given d the sign is wrong with probability at most
+        ``confidence``, in a private run: with integer difference d, abs(d) at most n C, noise Z,
+        P[Z = k] proportional to q^abs(k), and released m = abs(d + Z) > 0, it is the posterior
+        probability of the sign where all values of d are as likely beforehand.  Where n C is far
+        above s = 2 C / epsilon that is 1 - q^m / (1 + q), or 1 - exp(-m / s) / 2 up to rounding;
+        where it is far below, a half.  For a given d the sign is wrong with probability at most
         exp(-abs(d) / s) / 2.
 
     Raises:
@@ -359,7 +360,7 @@ def _private(
         margin=abs(noisy) * step,
         forward=None,
         backward=None,
-        confidence=_confidence(noisy, scale),
+        confidence=_confidence(noisy, scale, method.ceiling * len(x)),
         cost=accountant.guarantee,
         spent=accountant.ledger.spent,
         info={**info, "noise_scale": scale * step, "ledger": tuple(accountant.ledger.to_table())},
@@ -377,11 +378,22 @@ def _direction(difference: float) -> Direction:
     )
 
 
-def _confidence(released: int, scale: float) -> float:
-    """The posterior probability, under a flat prior, that the exact whole number has the sign of
-    the released one; :func:`reci`.
+def _confidence(released: int, scale: float, largest: int) -> float:
+    """The posterior probability that the exact whole number has the sign of the released one, where
+    all from -largest to largest are as likely beforehand; :func:`reci`.
     """
-    ratio = math.exp(-1 / scale)
-    if released == 0:
-        return (1 - ratio) / (1 + ratio)  # that the exact number is 0 too
-    return 1 - math.exp(-abs(released) / scale) / (1 + ratio)
+    step = math.expm1(-1 / scale)
+
+    def total(last: int) -> float:
+        """1 + q + ... + q^last, q = exp(-1 / scale)."""
+        return math.expm1(-(last + 1) / scale) / step
+
+    m = abs(released)
+    if m == 0:
+        return 1 / (2 * total(largest) - 1)  # that the exact number is 0 too
+    if m > largest:  # all weights over that of the largest number
+        same, rest = total(largest - 1), math.exp(-largest / scale) * total(largest)
+    else:
+        same = total(m - 1) + total(largest - m) - 1
+        rest = math.exp(-m / scale) * total(largest)
+    return same / (same + rest)

@@ -62,8 +62,9 @@ class PairResult(Certified):
         backward: as ``forward``.
         confidence: the probability, computed from released numbers and the public law of the noise,
             that the answer is the one that the same method gives without noise; 1 without privacy,
-            None where nothing is known.  Its prior is flat, so it is too sure where the noise is
-            larger than the differences that occur: then a large released number is mostly noise.
+            None where nothing is known.  Beforehand all differences that the score can have are as
+            likely, so it is too sure where the noise is larger than those that occur: then a large
+            released number is mostly noise.
         cost: the guarantee of the run.
         spent: what the events charged add up to.
         info: settings, the method's name, and the ledger's table.

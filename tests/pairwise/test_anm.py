@@ -19,7 +19,12 @@ from jaxcd.pairwise.anm import anm, anm_batch
 from jaxcd.pairwise.anm_columns import DirectionColumns, Plan, split_rows
 from jaxcd.pairwise.anm_hsic import hsic_pairs, series
 from jaxcd.pairwise.anm_regression import fit_pairs, series_grid
-from jaxcd.pairwise.anm_release import PrivateRun, error_probability, private_result
+from jaxcd.pairwise.anm_release import (
+    PrivateRun,
+    error_probability,
+    private_result,
+    probability_of_other_sign,
+)
 from jaxcd.pairwise.anm_scores import (
     HSICScore,
     IQRMechanism,
@@ -328,25 +333,52 @@ def test_tails_of_sums_of_laplace_noises():
 
 @pytest.mark.parametrize("release", list(ScoreRelease))
 def test_confidence_is_calibrated_under_a_flat_prior(release):
-    """Gaps drawn evenly: among answers of about one margin the share that agrees with the noiseless
-    answer is the confidence stated.
+    """Gaps drawn evenly from all that the score can have: among answers of about one margin the
+    share that agrees with the noiseless answer is the confidence stated.
     """
     rng = np.random.default_rng(6)
     plan = Plan(20, 10, 10, False, Protect.TEST, 0.1, 1.0)
-    run = PrivateRun(release, Budget(1.0), simulated(7).start(), plan, {})
+    run = PrivateRun(release, Budget(6.0), simulated(7).start(), plan, {})
     pair = (columns(), columns())
     stated, agreed = [], []
-    for gap in rng.uniform(-8, 8, 1500):
+    for gap in rng.uniform(-1, 1, 1500):
         result = private_result(KendallScore(), run, pair, (0.3, 0.3 + gap))
-        if result.margin < 3:  # far from the ends of the prior
-            stated.append(result.confidence)
-            agreed.append(result.direction is (Direction.X_TO_Y if gap > 0 else Direction.Y_TO_X))
+        stated.append(result.confidence)
+        agreed.append(result.direction is (Direction.X_TO_Y if gap > 0 else Direction.Y_TO_X))
     stated, agreed = np.array(stated), np.array(agreed)
-    for low, high in ((0.5, 0.75), (0.75, 0.95), (0.95, 1.0)):
+    for low, high in ((0.5, 0.75), (0.75, 0.95), (0.95, 1.01)):
         cell = (stated >= low) & (stated < high)
         assert cell.sum() > 20
         error = math.sqrt(np.sum(stated[cell] * (1 - stated[cell]))) / cell.sum()
         assert abs(agreed[cell].mean() - stated[cell].mean()) < 4 * error
+
+
+@pytest.mark.parametrize("n_noises", [1, 2, 4])
+@pytest.mark.parametrize("largest", [0.01, 0.5, 3.0, 40.0])
+@pytest.mark.parametrize("ratio", [0.0, 0.2, 2.0, 30.0, 900.0])
+def test_the_other_sign_by_integration(ratio, largest, n_noises):
+    """The posterior of a flat prior between the bounds, by quadrature of the noise's density."""
+    power = {1: [0.5], 2: [0.25, 0.25], 4: [15 / 96, 15 / 96, 6 / 96, 1 / 96]}[n_noises]
+
+    def log_density(t):
+        return np.log(np.polynomial.polynomial.polyval(np.abs(t), power)) - np.abs(t)
+
+    places = (np.arange(40_000) + 0.5) / 40_000 * largest
+    here, there = (np.asarray(log_density(ratio - sign * places)) for sign in (1, -1))
+    most = here.max()
+    same, other = np.exp(here - most).sum(), np.exp(there - most).sum()
+    found = probability_of_other_sign(ratio, largest, n_noises=n_noises)
+    assert found == pytest.approx(other / (same + other), rel=1e-4, abs=1e-12)
+
+
+def test_noise_that_drowns_all_that_can_be_leaves_a_coin():
+    for scale in (1e3, 1e9, 1e15):
+        for ratio in (0.0, 0.7, 5.0, 1e4):
+            found = probability_of_other_sign(ratio, 1 / scale, n_noises=1)
+            assert 0.4999 * (1 - 1 / scale) < found <= 0.5
+    assert probability_of_other_sign(3.0, math.inf, n_noises=2) == error_probability(
+        3.0, n_noises=2
+    )
 
 
 # --- refusals

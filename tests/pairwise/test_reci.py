@@ -219,9 +219,20 @@ def test_confidence_is_the_share_of_right_signs_among_equal_margins():
         right = np.mean(np.sign(exact[near]) == np.sign(released[near]))
         assert (
             right
-            == pytest.approx(_confidence(m, scale), abs=0.02)
-            == pytest.approx(_confidence(-m, scale), abs=0.02)
+            == pytest.approx(_confidence(m, scale, 400), abs=0.02)
+            == pytest.approx(_confidence(-m, scale, 400), abs=0.02)
         )
+
+
+@pytest.mark.parametrize("scale", [0.3, 5.0, 1e3, 1e12])
+@pytest.mark.parametrize("m", [0, 1, 7, 30, 31, 500])
+def test_confidence_by_counting(m: int, scale: float):
+    """Every exact number from -30 to 30 by its weight."""
+    exact = np.arange(-30, 31)
+    log_weight = -np.abs(m - exact) / scale
+    weight = np.exp(log_weight - log_weight.max())
+    right = weight[np.sign(exact) == np.sign(m)].sum() / weight.sum()
+    assert _confidence(m, scale, 30) == pytest.approx(right, rel=1e-9)
 
 
 @pytest.mark.parametrize(
