@@ -98,7 +98,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         # Usage errors and aborts of typer, whose classes have no public name in every version.
         if hasattr(error, "format_message") and hasattr(error, "exit_code"):
-            return _refuse(f"{error.format_message().rstrip('.')}; see jaxcd --help")
+            command = getattr(getattr(error, "ctx", None), "command_path", "jaxcd")
+            return _refuse(f"{error.format_message().rstrip('.')}; see {command} --help")
         if type(error).__name__ == "Abort":
             return _interrupted()
         raise
