@@ -765,7 +765,9 @@ def test_a_folder_that_was_changed_is_refused(tmp_path: Path) -> None:
     (folder / "result.json").write_text("{}")
     refused(FormatError, "is damaged", DiscoveryResult.load, folder)
     (folder / "result.json").write_text("{")
-    refused(FormatError, "is no JSON", DiscoveryResult.load, folder)
+    refused(FormatError, "not valid JSON", DiscoveryResult.load, folder)
+    (folder / "result.json").write_text('{"info": {}, "info": {}}')
+    refused(FormatError, "'info' is given twice", DiscoveryResult.load, folder)
 
 
 def test_lines_of_less_probable_edges_are_broken() -> None:

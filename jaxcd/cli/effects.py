@@ -99,9 +99,9 @@ def _levels(text: str | None) -> tuple[Any, Any] | None:
 
 
 def _read(path: Path) -> Any:
-    from jaxcd.data.json_files import parsed, read_text
     from jaxcd.data.networks import read_bif
     from jaxcd.graphs import from_dot, from_json_dict
+    from jaxcd.json_files import parsed, read_text
 
     check_there(
         path, name="--graph", wanted="a graph.json, a .dot or a .bif file", of="graph.[bdj]*"

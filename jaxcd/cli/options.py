@@ -16,10 +16,10 @@ import jax
 import jaxcd
 from jaxcd.api import Algorithm
 from jaxcd.cli import tables
-from jaxcd.data.json_files import parsed, read_text
 from jaxcd.discovery import dag_to_pag
 from jaxcd.errors import DataError, FormatError, OptionError, PrivacyError
 from jaxcd.graphs import Knowledge, MixedGraph
+from jaxcd.json_files import parsed, read_text
 from jaxcd.places import check_there
 from jaxcd.privacy import Accounting, NoiseSource, NoPrivacy, Unit
 from jaxcd.privacy.budget import counted_words

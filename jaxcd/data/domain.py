@@ -43,8 +43,8 @@ from typing import Any
 from jaxcd.data.column_types import Binned, Categorical, Column, Level, LevelIndex, Numeric, Ordinal
 from jaxcd.data.columns import infer_columns
 from jaxcd.data.frames import raw_columns
-from jaxcd.data.json_files import parsed, read_text
 from jaxcd.errors import DomainError, FormatError
+from jaxcd.json_files import parsed, read_text
 from jaxcd.places import check_there
 
 __all__ = [

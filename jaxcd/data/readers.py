@@ -36,9 +36,9 @@ from jaxcd.data.columns import RawColumn
 from jaxcd.data.dataset import Dataset, from_raw_columns, reads_strictly
 from jaxcd.data.domain import Domain
 from jaxcd.data.frames import checked_names
-from jaxcd.data.json_files import is_utf16, no_utf8
 from jaxcd.data.well_formed_csv import well_formed_columns
 from jaxcd.errors import DataError
+from jaxcd.json_files import is_utf16, no_utf8
 from jaxcd.places import check_there
 
 ROWS_AT_A_TIME = 20_000

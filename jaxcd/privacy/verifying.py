@@ -10,7 +10,6 @@ What it cannot check: that the statistic has the sensitivity that is claimed (th
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import FormatError
+from ..json_files import parsed
 from ..places import check_there
 from .budget import Relation, Unit, unit_words
 from .certificate import FORMAT, VERSION, certificate_digest
@@ -126,8 +126,8 @@ def _read(path: Path) -> Mapping[str, Any]:
         text = path.read_text(encoding="utf-8")
         if text.startswith(LEDGER_MAGIC):
             return LedgerFile(path).certificate()
-        content = json.loads(text)
-    except (OSError, ValueError, RecursionError) as error:
+        content = parsed(text)
+    except (OSError, ValueError, FormatError) as error:
         raise FormatError(f"file {str(path)!r} is no certificate: {error}") from None
     if not isinstance(content, dict):
         raise FormatError(

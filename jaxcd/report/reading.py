@@ -8,7 +8,6 @@ refused.
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxcd.errors import DataError, FormatError, JaxcdError
 from jaxcd.graphs import MixedGraph
+from jaxcd.json_files import parsed
 from jaxcd.privacy import PrivacyCost, Relation
 from jaxcd.privacy.budget import Accounting, Unit
 from jaxcd.privacy.certificate import certificate_digest, plain
@@ -131,9 +131,9 @@ def _content(path: Path) -> Any:
             f"folder: there is no file {str(path)!r}; give a folder that DiscoveryResult.save wrote"
         )
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise FormatError(f"file {str(path)!r} is no JSON: {error}") from None
+        return parsed(path.read_text(encoding="utf-8"))
+    except (ValueError, FormatError) as error:
+        raise FormatError(f"file {str(path)!r} is damaged: {error}") from None
 
 
 def _written(value: Any) -> Any:

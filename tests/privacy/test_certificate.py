@@ -1237,3 +1237,16 @@ def test_copies_are_free():
     first["guarantee"]["epsilon"] = 0.0
     first["ledger"].clear()
     assert result("release, histogram").certificate() == kept
+
+
+def test_a_name_twice_is_refused(tmp_path: Path):
+    """Most readers of JSON keep the last of two equal names, and a person reads the first."""
+    data = jaxcd.networks.load("cancer").sample(500, key=jax.random.key(0))
+    bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(1.0))
+    text = json.dumps(bought.certificate(), allow_nan=False)
+    path = tmp_path / "privacy.json"
+    path.write_text(text)
+    assert jaxcd.verify(path).holds
+    path.write_text(text.replace("{", '{"guarantee": {"epsilon": 0.1}, ', 1))
+    with pytest.raises(FormatError, match="'guarantee' is given twice"):
+        jaxcd.verify(path)

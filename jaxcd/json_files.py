@@ -1,4 +1,4 @@
-"""JSON files that people write: domains, knowledge, graphs.
+"""JSON files that people write or could change: domains, knowledge, graphs, certificates, results.
 
 What JSON readers usually settle in silence is refused: a name that is given twice (they keep the
 last), NaN and infinities, whole numbers that Python does not read.
@@ -87,13 +87,13 @@ def _without_repeats(error: type[JaxcdError], pairs: list[tuple[str, Any]]) -> d
 
 
 def _refuse_constant(error: type[JaxcdError], constant: str) -> Any:
-    raise error(f"{constant} is not a finite number; levels and bounds must be finite")
+    raise error(f"{constant} is not a finite number; write finite ones")
 
 
 def _whole(error: type[JaxcdError], digits: str) -> int:
     if len(digits) > _MOST_DIGITS:
         raise error(
-            f"the whole number {digits[:12]}... has {len(digits):,} digits, and no level or bound "
-            "has as many; correct it"
+            f"the whole number {digits[:12]}... has {len(digits):,} digits, and no number "
+            "here has as many; correct it"
         )
     return int(digits)
