@@ -53,9 +53,9 @@ def check_scale(name: str, value: float) -> float:
     value = check_positive(name, value, allow_infinity=True, cure=cure)
     if not value <= SCALE_LIMIT:
         raise OptionError(
-            f"{name} must be at most 2**56 steps of the grid for int64, got {value!r}: "
-            "the budget is too small for it; use a larger epsilon (a mechanism's own caller: or a "
-            "coarser grid)"
+            f"the budget is too small: noise so large cannot be drawn exactly ({name} = "
+            f"{value:.3g} steps of the grid, at most 2**56); use a larger epsilon, or with a "
+            "mechanism of your own a coarser grid"
         )
     return value
 
@@ -66,9 +66,9 @@ def check_rounded(sigma: float) -> float:
     sigma = check_scale("noise sigma", sigma)
     if not sigma <= ROUNDED_LIMIT:
         raise OptionError(
-            "noise sigma must be at most 2**50 steps of the grid for rounded Gaussian noise, got "
-            f"{sigma!r}: the budget is too small for it; use a larger epsilon (a mechanism's own "
-            "caller: or a coarser grid)"
+            "the budget is too small: noise so large cannot be drawn exactly (noise sigma = "
+            f"{sigma:.3g} steps of the grid, at most 2**50 where it is rounded); use a larger "
+            "epsilon, or with a mechanism of your own a coarser grid"
         )
     return sigma
 
@@ -78,8 +78,8 @@ def check_polya(scale: float) -> float:
     scale = check_scale("scale", scale)
     if not scale <= POLYA_LIMIT:
         raise OptionError(
-            f"scale must be at most 2**14 steps of the grid for shares of Laplace noise, got "
-            f"{scale!r}: the budget is too small for it; use a larger epsilon"
+            "the budget is too small: shares of noise so large cannot be drawn exactly (scale = "
+            f"{scale:.3g} steps of the grid, at most 2**14); use a larger epsilon"
         )
     return scale
 
