@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxcd.citests import jumps
 from jaxcd.citests.regressions import (
     COLUMN_RANK,
     INDEX_RANK,
@@ -26,6 +27,8 @@ from jaxcd.citests.regressions import (
     Regressions,
     joint_rank,
     mapped,
+    parts_of_targets,
+    with_kernel,
 )
 from jaxcd.ops import block_ridge, block_units, gram
 from jaxcd.ops.row_blocks import RowBlocks, times
@@ -108,14 +111,32 @@ class BlockRegressions:
         places = [offered.index(each) for each in self._first.choose(given, few, together=together)]
         (told,) = self._blocks.agreed(np.array(places, dtype=np.float64))
         chosen = [offered[int(place)] for place in told]
-        found = []
-        for candidate, target in zip(chosen, targets, strict=True):
-            rest = self._left(given, candidate, target)
-            left, size = (float(self._blocks.largest(_size, [each])) for each in (rest, target))
-            # What is left of a function of Z is rounding error, and says nothing.
-            kept = np.float64(left > NOTHING * size)
-            found.append(self._blocks.rows(_times, [rest], [kept]))
+        found = [
+            self._unexplained(self._left(given, candidate, target), target)
+            for candidate, target in zip(chosen, targets, strict=True)
+        ]
+        for part in parts_of_targets(len(chosen), together=together):
+            terms: tuple[jumps.Term, ...] = ()
+            while more := self._more_jumps(given, [found[i] for i in part], terms):
+                terms += more
+                for i in part:
+                    left = self._left_beside(given, chosen[i], targets[i], terms)
+                    found[i] = self._unexplained(left, targets[i])
         return found
+
+    def _unexplained(self, rest: jax.Array, target: jax.Array) -> jax.Array:
+        """The residual: of a function of Z only rounding errors are left, which say nothing."""
+        left, size = (float(self._blocks.largest(_size, [each])) for each in (rest, target))
+        return self._blocks.rows(_times, [rest], [np.float64(left > NOTHING * size)])
+
+    def _more_jumps(
+        self, given: Columns, rest: Sequence[jax.Array], terms: tuple[jumps.Term, ...]
+    ) -> tuple[jumps.Term, ...]:
+        """The same terms in every process."""
+        few = np.column_stack([self._blocks.head(each, MOST_CHOICE_ROWS) for each in rest])
+        new = self._first.more_jumps(given, few, terms)
+        (table,) = self._blocks.agreed(jumps.table_of((*terms, *new)))
+        return jumps.terms_of(table)[len(terms) :]
 
     def standardised_residuals(
         self, given: Columns, targets: Sequence[jax.Array]
@@ -147,13 +168,29 @@ class BlockRegressions:
                 self._spectra[given, candidate] = spectrum
         return block_ridge.leave_one_out_residuals(blocks, spectrum, target, PENALTIES * blocks.n)
 
+    def _left_beside(
+        self, given: Columns, candidate: Candidate, target: jax.Array, terms: Sequence[jumps.Term]
+    ) -> jax.Array:
+        """The residual with more free terms."""
+        blocks, kernel = self._blocks, with_kernel(candidate)
+        z = block_units.joined(blocks, [self.column(v) for v in given])
+        beside = blocks.rows(_term_rows, [z], [jumps.table_of(terms)])
+        spectrum = self._factorise(given, kernel, target, beside=beside)
+        self.n_factorisations += 1
+        return block_ridge.leave_one_out_residuals(blocks, spectrum, target, PENALTIES * blocks.n)
+
     def _keep(self, given: Columns) -> None:
         """Drops the factorisations of other sets where there is much of them."""
         if sum(part.basis.nbytes for part in self._spectra.values()) > _CACHE_BYTES:
             self._spectra = {k: v for k, v in self._spectra.items() if k[0] == given}
 
     def _factorise(
-        self, given: Columns, candidate: Candidate, target: jax.Array
+        self,
+        given: Columns,
+        candidate: Candidate,
+        target: jax.Array,
+        *,
+        beside: jax.Array | None = None,
     ) -> block_ridge.BlockSpectrum:
         blocks = self._blocks
         z = block_units.joined(blocks, [self.column(v, candidate.map) for v in given])
@@ -173,7 +210,8 @@ class BlockRegressions:
             width = self._bandwidth * candidate.bandwidth * math.sqrt(2 * head.shape[1])
             rank = joint_rank(self._rank, head.shape[1], width)
             factor = block_ridge.joint_factor(blocks, z, head, width, rank)
-        return block_ridge.spectrum_beside(blocks, factor, z)
+        free = z if beside is None else block_units.joined(blocks, [z, beside])
+        return block_ridge.spectrum_beside(blocks, factor, free)
 
 
 def _size(x: jax.Array, real: jax.Array) -> jax.Array:
@@ -182,6 +220,10 @@ def _size(x: jax.Array, real: jax.Array) -> jax.Array:
 
 def _sizes(x: jax.Array, real: jax.Array) -> jax.Array:
     return jnp.sum(jnp.abs(x))
+
+
+def _term_rows(z: jax.Array, real: jax.Array, table: jax.Array) -> jax.Array:
+    return jumps.term_columns(z, table)
 
 
 def _weighted(z: jax.Array, real: jax.Array, weights: jax.Array) -> jax.Array:

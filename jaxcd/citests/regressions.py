@@ -24,6 +24,9 @@ leave-one-out error: time is linear in n, one factorisation of all rows a chosen
 targets of one set that choose alike share it.  No target looks at another, so a batch gives what
 one by one gives.
 
+*Jumps* of the function at thresholds of Z are looked for in what is left, and join the free terms
+(:mod:`jaxcd.citests.jumps`).
+
 *Spread.*  log |residual| is regressed on Z in the same way, and the residual divided by the
 exponential of the fit: for x = f(Z) + g(Z) e the result is free of Z.  Where a constant predicts
 log |residual| as well, nothing is divided.
@@ -45,6 +48,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import special
 
+from jaxcd.citests import jumps
 from jaxcd.citests.single_index import Direction, direction
 from jaxcd.ops import double_precision, gram, ridge
 from jaxcd.ops.standardising import SPREAD_LOST, near_one, standardised
@@ -63,7 +67,9 @@ __all__ = [
     "joint_rank",
     "mapped",
     "normal_scores",
+    "parts_of_targets",
     "softened",
+    "with_kernel",
 ]
 
 #: Penalties mu / n of K + mu I among which leave-one-out chooses; at the last one only the free
@@ -173,6 +179,7 @@ class Regressions:
         self._mapped: dict[tuple[int, str], np.ndarray] = {}
         self._spectra: dict[tuple[tuple[int, ...], Candidate], ridge.Spectrum] = {}
         self._sets: dict[tuple[int, ...], _OfOneSet] = {}
+        self._orders: dict[int, list[jumps.Order]] = {}
         self._lock = threading.Lock()
         self.n_factorisations = 0
 
@@ -204,9 +211,25 @@ class Regressions:
             places = [i for i, other in enumerate(chosen) if other == candidate]
             for part in [places] if candidate.shared else [[i] for i in places]:
                 rest[:, part] = self._left(given, candidate, targets[:, part])
-        # What is left of a function of Z is rounding error, and says nothing.
-        explained = np.abs(rest).max(axis=0) <= NOTHING * np.abs(targets).max(axis=0)
-        return np.where(explained, 0.0, rest)
+        rest = _unexplained(rest, targets)
+        for part in parts_of_targets(len(chosen), together=together):
+            terms: tuple[jumps.Term, ...] = ()
+            while new := self.more_jumps(given, rest[:, part], terms):
+                terms += new
+                left = self._left_beside(given, chosen[part[0]], targets[:, part], terms)
+                rest[:, part] = _unexplained(left, targets[:, part])
+        return rest
+
+    def more_jumps(
+        self, given: tuple[int, ...], rest: np.ndarray, terms: Sequence[jumps.Term]
+    ) -> tuple[jumps.Term, ...]:
+        """Free terms besides ``terms`` that what is left of targets, (n, t), calls for, read off
+        the first rows.
+        """
+        z = self.coordinates(given, "raw")[:MOST_CHOICE_ROWS]
+        orders = [order for v in given for order in self._orders_of(v)]
+        new = jumps.more_terms(z, orders, rest[:MOST_CHOICE_ROWS], terms)
+        return tuple(new[: jumps.MOST_TERMS - len(terms)])
 
     def standardised_residuals(self, given: tuple[int, ...], targets: np.ndarray) -> np.ndarray:
         """Residuals over their spread as a function of Z: (n, t) -> (n, t)."""
@@ -288,24 +311,41 @@ class Regressions:
                 self.n_factorisations += 1
                 if candidate.shared:
                     self._spectra[given, candidate] = spectrum
-        rest = np.empty_like(targets)
+        return _residuals(spectrum, targets)
+
+    def _left_beside(
+        self,
+        given: tuple[int, ...],
+        candidate: Candidate,
+        targets: np.ndarray,
+        terms: Sequence[jumps.Term],
+    ) -> np.ndarray:
+        """The same with more free terms."""
         with double_precision():
-            penalties = jnp.asarray(PENALTIES * len(targets))
-            for columns, part in _padded(targets):
-                found, _ = ridge.leave_one_out_residuals(spectrum, jnp.asarray(part), penalties)
-                rest[:, columns] = np.asarray(found)[:, : len(columns)]
-        return rest
+            z = jnp.asarray(self.coordinates(given, "raw"))
+            beside = jumps.term_columns(z, jnp.asarray(jumps.table_of(terms)))
+        kernel = with_kernel(candidate)
+        spectrum = self._factorise(given, kernel, targets, self._rank, beside=beside)
+        with self._lock:
+            self.n_factorisations += 1
+        return _residuals(spectrum, targets)
 
     def _factorise(
-        self, given: tuple[int, ...], candidate: Candidate, targets: np.ndarray, rank: int
+        self,
+        given: tuple[int, ...],
+        candidate: Candidate,
+        targets: np.ndarray,
+        rank: int,
+        *,
+        beside: jax.Array | None = None,
     ) -> ridge.Spectrum:
-        """The factorisation of as many rows as the targets have."""
+        """The factorisation of as many rows as the targets have, with more free terms (n, k)."""
         n = len(targets)
         z = self.coordinates(given, candidate.map)[:n]
         # Columns of zeros change no distance and span nothing: few widths, few programs.
         width = (1 << z.shape[1].bit_length()) - 1
         zeros = np.zeros((n, width - z.shape[1]))
-        free = np.column_stack([np.ones(n), z, zeros])
+        own = np.column_stack([np.ones(n), z, zeros])
         bandwidth = self._bandwidth * candidate.bandwidth * math.sqrt(2 * z.shape[1])
         with double_precision():
             if candidate.kernel == "sum":
@@ -323,7 +363,10 @@ class Regressions:
             else:
                 rank = joint_rank(rank, z.shape[1], bandwidth)
                 factor = _gram_factor(np.hstack([z, zeros]), bandwidth, rank)
-            return ridge.spectrum_beside(factor, jnp.asarray(free))
+            free = jnp.concatenate(
+                [jnp.asarray(own), *([] if beside is None else [beside])], axis=1
+            )
+            return ridge.spectrum_beside(factor, free)
 
     def direction(self, given: tuple[int, ...], kind: str, target: np.ndarray) -> Direction:
         """The weights of the columns of Z, read off the first rows."""
@@ -342,6 +385,13 @@ class Regressions:
         """
         return np.column_stack([self._column(v, kind) for v in given])
 
+    def _orders_of(self, v: int) -> list[jumps.Order]:
+        """Of the first rows of a column, or of the indicators of its labels."""
+        if v not in self._orders:
+            columns = np.column_stack([self._column(v, "raw")[:MOST_CHOICE_ROWS]])
+            self._orders[v] = [jumps.order_of(column) for column in columns.T]
+        return self._orders[v]
+
     def _column(self, v: int, kind: str) -> np.ndarray:
         """A column under a map: (n,), or (n, levels - 1) for labels."""
         if v in self._labels:
@@ -349,6 +399,17 @@ class Regressions:
         if (v, kind) not in self._mapped:
             self._mapped[v, kind] = mapped(self._values[:, v], kind)
         return self._mapped[v, kind]
+
+
+def parts_of_targets(n_targets: int, *, together: bool) -> list[list[int]]:
+    """The targets that share what is chosen."""
+    every = list(range(n_targets))
+    return [every] if together else [[i] for i in every]
+
+
+def with_kernel(candidate: Candidate) -> Candidate:
+    """Where a constant was best until jumps were known, a kernel beside them."""
+    return _JOINT[0] if candidate.kernel == "none" else candidate
 
 
 def joint_rank(rank: int, n_columns: int, bandwidth: float) -> int:
@@ -406,6 +467,23 @@ def _padded(targets: np.ndarray) -> Iterator[tuple[range, np.ndarray]]:
         full = np.zeros((n, next(size for size in (2, 4, 16) if size >= len(columns))))
         full[:, : len(columns)] = targets[:, columns.start : columns.stop]
         yield columns, full
+
+
+def _residuals(spectrum: ridge.Spectrum, targets: np.ndarray) -> np.ndarray:
+    """Each target less its fit at the penalty of least leave-one-out error: (n, t)."""
+    rest = np.empty_like(targets)
+    with double_precision():
+        penalties = jnp.asarray(PENALTIES * len(targets))
+        for columns, part in _padded(targets):
+            found, _ = ridge.leave_one_out_residuals(spectrum, jnp.asarray(part), penalties)
+            rest[:, columns] = np.asarray(found)[:, : len(columns)]
+    return rest
+
+
+def _unexplained(rest: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """The residuals: of a function of Z only rounding errors are left, which say nothing."""
+    explained = np.abs(rest).max(axis=0) <= NOTHING * np.abs(targets).max(axis=0)
+    return np.where(explained, 0.0, rest)
 
 
 def _losses(spectrum: ridge.Spectrum, few: np.ndarray) -> np.ndarray:

@@ -1,0 +1,211 @@
+r"""Jumps of a regression function, which no smooth kernel follows.
+
+Where E[y | Z] jumps as a column of Z passes a threshold (an age from which a drug is given, a step
+of a tariff), a smooth fit bends, and the rows beside the threshold keep a function of Z that is
+large beside their errors.  Two such columns with a threshold in common seem to depend on each
+other given Z: of x = sign(z) + e and y = floor(1.5 z) + f, e and f normal with standard deviation
+.5, .96 of 100 data sets of 2,000 rows were called dependent at level .05.
+
+*Terms.*  1[z_j > a] times one, times another column (the slope changes), or times an earlier term
+(a threshold within a part of the rows): the basis functions of a regression tree and of MARS.
+
+*Search.*  Rows are put into the order of z_j.  With u the residual times what the term is
+multiplied by, the contrast of the w rows behind a place and the w rows before it is
+
+    C = (sum of u behind - sum of u before) / sqrt(sum of u^2 of all 2 w).
+
+Where all 2 w rows have one law, C has one for which P(|C| > t) <= 2 exp(-t^2 / 2), whatever that
+law: their order is free, so each difference of a row behind and a row before has either sign.  The
+term of largest C^2, w = 16, 64, 256, 1024, counts where
+
+    C^2 > 2 log N,
+
+N the number of contrasts that are compared.  Neighbours among these are alike, and the largest of
+them hardly reaches that without a jump: in none of 300 targets of normal, Cauchy and exponential
+errors, the last with a spread that depends on Z.  A term in vain costs a parameter.  What is looked
+at is left by a smooth fit, so a function without jumps is fitted as before.
+
+Source:
+    Page 1955 for cumulated sums; Mueller 1992 for jumps of a regression function as contrasts of
+    both sides; Friedman 1991 for the terms; de la Pena, Lai, Shao 2009 for sums over the root of
+    their own squares.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxcd.ops import double_precision
+from jaxcd.ops.standardising import near_one
+
+__all__ = [
+    "MOST_TERMS",
+    "Order",
+    "Term",
+    "more_terms",
+    "order_of",
+    "table_of",
+    "term_columns",
+    "terms_of",
+]
+
+#: At most so many terms of a target; what is free costs a parameter each.
+MOST_TERMS = 16
+_WIDTHS = (16, 64, 256, 1024)
+#: Every w / 8-th place is looked at first, then all places near the best.
+_PARTS = 8
+_CLIP = 3.0  # of a column, in standard deviations, as a factor
+_EQUAL = 1e-9  # contrasts are equal up to this share; of equal ones the first counts
+
+
+class Term(NamedTuple):
+    """1[z_column > after] times what ``by`` says: 0: one; 1 to d: a column of z; from d + 1 on: an
+    earlier term.
+    """
+
+    column: int
+    after: float
+    by: int
+
+
+class Order(NamedTuple):
+    """rows: of a column, ascending, (n,).  places: between different values, each the number of
+    rows before it.
+    """
+
+    rows: np.ndarray
+    places: np.ndarray
+
+
+def order_of(column: np.ndarray) -> Order:
+    """The order of a column (n,)."""
+    rows = np.argsort(column, kind="stable")
+    return Order(rows, np.flatnonzero(np.diff(column[rows]) > 0) + 1)
+
+
+def more_terms(
+    z: np.ndarray, orders: Sequence[Order], rest: np.ndarray, known: Sequence[Term]
+) -> list[Term]:
+    """New terms for residuals, at most one for each column, the clearest first.
+
+    Args:
+        z: (n, d).
+        orders: of the columns.
+        rest: (n, t), what a fit with the known terms leaves of the targets, which all get the new
+            terms.
+        known: earlier terms.
+    """
+    n, d = z.shape
+    size = np.abs(rest).max(axis=0)
+    units = [near_one(each) for each in rest[:, size > 0].T]
+    if not units or not d:
+        return []
+    earlier = np.empty((n, 0))
+    if known:
+        with double_precision():
+            found = term_columns(jnp.asarray(z), jnp.asarray(table_of(known)))
+            earlier = np.asarray(found)[:, : len(known)]
+    factors = np.clip(np.column_stack([np.ones(n), z, earlier]), -_CLIP, _CLIP).T
+    least = 2 * math.log(n * d * len(factors) * len(_WIDTHS) * len(units))
+    new = []
+    for j, order in enumerate(orders):
+        # z_j times its own threshold is a kink, which kernels follow.
+        others = [
+            by
+            for by in range(len(factors))
+            if by != j + 1 and (by <= d or known[by - d - 1].column != j)
+        ]
+        factor = factors[others][:, order.rows]
+        sums = [_Sums(each[order.rows] * factor, order.places) for each in units]
+        square, row, place = max((each.largest() for each in sums), key=lambda best: best[0])
+        if square > least:
+            before, behind = z[order.rows[place - 1 : place + 1], j]
+            term = Term(j, float((before + behind) / 2), others[row])
+            if term not in known:
+                new.append((square, term))
+    return [term for _, term in sorted(new, key=lambda pair: -pair[0])]
+
+
+class _Sums:
+    """Sums over neighbouring rows.
+
+    Args:
+        rows: (m, n), in order.
+        places: where contrasts are taken.
+    """
+
+    def __init__(self, rows: np.ndarray, places: np.ndarray) -> None:
+        start = np.zeros((len(rows), 1))
+        self._n, self._places = rows.shape[1], places
+        self._sums = np.concatenate([start, np.cumsum(rows, axis=1)], axis=1)
+        self._squares = np.concatenate([start, np.cumsum(rows**2, axis=1)], axis=1)
+
+    def largest(self) -> tuple[float, int, int]:
+        """The largest C^2, its row and its place; (0, 0, 0) without any."""
+        best = (0.0, 0, 0)
+        for width in _WIDTHS:
+            inside = self._inside(width, width, self._n - width)
+            step = width // _PARTS
+            few = inside[step // 2 :: step] if len(inside) > self._n // step else inside
+            if not len(few):
+                continue
+            row, place, _ = self._best(slice(None), few, width)
+            near = self._inside(width, place - step, place + step)
+            _, place, square = self._best(slice(row, row + 1), near, width)
+            if square > best[0] * (1 + _EQUAL):
+                best = (square, row, place)
+        return best
+
+    def _inside(self, width: int, low: int, high: int) -> np.ndarray:
+        low, high = max(low, width), min(high, self._n - width)
+        first, last = np.searchsorted(self._places, [low, high + 1])
+        return self._places[first:last]
+
+    def _best(self, rows: slice, places: np.ndarray, width: int) -> tuple[int, int, float]:
+        sums, squares = self._sums[rows], self._squares[rows]
+        before, behind = places - width, places + width
+        contrast = sums[:, behind] - 2 * sums[:, places] + sums[:, before]
+        total = squares[:, behind] - squares[:, before]
+        # Rows of nothing but rounding errors have no contrast.
+        seen = total > _EQUAL * squares[:, -1:]
+        found = np.where(seen, contrast**2 / np.where(seen, total, 1.0), 0.0)
+        place = int((found >= found.max() * (1 - _EQUAL)).argmax())
+        row, column = divmod(place, found.shape[1])
+        return row, int(places[column]), float(found[row, column])
+
+
+def table_of(terms: Sequence[Term]) -> np.ndarray:
+    """The terms as numbers, float64 (16, 3), for :func:`term_columns`."""
+    table = np.tile([0.0, np.inf, 0.0], (MOST_TERMS, 1))
+    table[: len(terms)] = np.array(terms, dtype=np.float64).reshape(-1, 3)
+    return table
+
+
+def terms_of(table: np.ndarray) -> tuple[Term, ...]:
+    """The terms of such a table."""
+    return tuple(Term(int(j), float(after), int(by)) for j, after, by in table if after < np.inf)
+
+
+@jax.jit
+def term_columns(z: jax.Array, table: jax.Array) -> jax.Array:
+    """The terms of a table at each row: (n, d), (16, 3) -> (n, 16), zeros for those that it has
+    not.
+    """
+    first = 1 + z.shape[1]
+
+    def add(k: jax.Array, held: jax.Array) -> jax.Array:
+        column, by = table[k, 0].astype(int), table[k, 2].astype(int)
+        beyond = jnp.take(z, column, axis=1) > table[k, 1]
+        new = jnp.where(beyond, jnp.take(held, by, axis=1), 0.0)
+        return jax.lax.dynamic_update_index_in_dim(held, new, first + k, axis=1)
+
+    held = jnp.concatenate(
+        [jnp.ones((len(z), 1), z.dtype), z, jnp.zeros((len(z), MOST_TERMS), z.dtype)], axis=1
+    )
+    return jax.lax.fori_loop(0, MOST_TERMS, add, held)[:, first:]
