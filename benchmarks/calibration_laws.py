@@ -223,6 +223,38 @@ def _between(rng: Rng, n: int, dependent: bool) -> np.ndarray:
     return _table(x, y, z)
 
 
+def _steps(rng: Rng, n: int, dependent: bool) -> np.ndarray:
+    z = rng.normal(size=(n, 1))
+    e, f = _errors(rng, n, dependent)
+    return _table(np.sign(z[:, 0]) + 0.5 * e, np.floor(1.5 * z[:, 0]) + 0.5 * f, z)
+
+
+def _thresholds(rng: Rng, n: int, dependent: bool) -> np.ndarray:
+    """Of age and of weight over height squared, beside slopes."""
+    age, index = rng.uniform(20, 90, n), rng.normal(27, 4, n)
+    e, f = _errors(rng, n, dependent)
+    old, heavy = age >= 65, index > 30
+    x = 120 + 0.3 * age + 10 * old + 8 * heavy + 10 * e
+    y = 5 * old + 0.1 * index + 3 * heavy + 2 * f
+    return _table(x, y, np.column_stack([age, index]))
+
+
+def _corner(rng: Rng, n: int, dependent: bool) -> np.ndarray:
+    """A regression tree of two splits."""
+    z = rng.normal(size=(n, 2))
+    e, f = _errors(rng, n, dependent)
+    corner = (z[:, 0] > 0.3) & (z[:, 1] > -0.2)
+    return _table(2 * corner + 0.5 * e, 2 * corner + (z[:, 0] > 0.3) + 0.5 * f, z)
+
+
+def _regimes(rng: Rng, n: int, dependent: bool) -> np.ndarray:
+    """The slope of one column changes where another passes zero."""
+    z = rng.normal(size=(n, 2))
+    e, f = _errors(rng, n, dependent)
+    up = z[:, 0] > 0
+    return _table(np.where(up, z[:, 1], -z[:, 1]) + 0.5 * e, 1.5 * up * z[:, 1] + 0.5 * f, z)
+
+
 RCIT, KCI = "RCIT", "KCI"
 LAWS: Sequence[Law] = (
     Law("paper, c = 1", _paper(1.0), RCIT, "Zhang et al.: sin(sum of 5 uniform) + c uniform"),
@@ -252,4 +284,8 @@ LAWS: Sequence[Law] = (
     Law("levels given", _levels_given, RCIT, "Z: two columns of four levels"),
     Law("near-deterministic", _near_deterministic, RCIT, "errors of one hundredth"),
     Law("chain", _between, RCIT, "x -> z -> y"),
+    Law("steps", _steps, RCIT, "sign(z) and floor(1.5 z), errors of .5"),
+    Law("thresholds", _thresholds, RCIT, "jumps at an age and a weight, beside slopes"),
+    Law("corner", _corner, RCIT, "a regression tree of two splits"),
+    Law("regimes", _regimes, RCIT, "a slope that changes at a threshold of another column"),
 )
