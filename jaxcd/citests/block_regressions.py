@@ -117,11 +117,14 @@ class BlockRegressions:
         ]
         for part in parts_of_targets(len(chosen), together=together):
             terms: tuple[jumps.Term, ...] = ()
-            while more := self._more_jumps(given, [found[i] for i in part], terms):
-                terms += more
+            new = self._agreed(self._first.first_jumps(given, chosen[part[0]], few[:, part]))
+            new = new or self._more_jumps(given, [found[i] for i in part], terms)
+            while new:
+                terms += new
                 for i in part:
                     left = self._left_beside(given, chosen[i], targets[i], terms)
                     found[i] = self._unexplained(left, targets[i])
+                new = self._more_jumps(given, [found[i] for i in part], terms)
         return found
 
     def _unexplained(self, rest: jax.Array, target: jax.Array) -> jax.Array:
@@ -134,9 +137,11 @@ class BlockRegressions:
     ) -> tuple[jumps.Term, ...]:
         """The same terms in every process."""
         few = np.column_stack([self._blocks.head(each, MOST_CHOICE_ROWS) for each in rest])
-        new = self._first.more_jumps(given, few, terms)
-        (table,) = self._blocks.agreed(jumps.table_of((*terms, *new)))
-        return jumps.terms_of(table)[len(terms) :]
+        return self._agreed(self._first.more_jumps(given, few, terms))
+
+    def _agreed(self, terms: Sequence[jumps.Term]) -> tuple[jumps.Term, ...]:
+        (table,) = self._blocks.agreed(jumps.table_of(terms))
+        return jumps.terms_of(table)
 
     def standardised_residuals(
         self, given: Columns, targets: Sequence[jax.Array]

@@ -77,7 +77,7 @@ __all__ = [
 PENALTIES = np.geomspace(1e-8, 1e3, 23)
 #: At most so many pivots where the candidates are compared, and the bounds of the number of rows.
 CHOICE_RANK = 64
-_FEWEST_ROWS, MOST_CHOICE_ROWS = 1024, 8192
+_FEWEST_CHOICE_ROWS, MOST_CHOICE_ROWS = 1024, 8192
 #: Ranks below the given one are multiples of this: few ranks, few programs.
 _RANK_STEP = 16
 #: Pivots of one column's kernel in a sum of kernels: normal scores need 13 for an error of 1e-6.
@@ -146,6 +146,8 @@ _NARROW = ((Candidate("raw", "joint", 0.5), 2_000), (Candidate("raw", "joint", 0
 #: share must beat the constant before a weighted sum is looked for: twice three units of
 #: log-likelihood.
 _SEEN = 6.0
+#: With fewer rows jumps are looked for before the smooth fit, too, at most so many.
+_FEW_ROWS, _MOST_FIRST_JUMPS = 600, 8
 #: Sets of which trials are held: as many as are worked on at once, and the last.
 _SETS_HELD = 2 * MOST_THREADS
 _SEVERAL = tuple(Candidate(m, kernel) for kernel in ("sum", "index") for m in ("raw", "scores"))
@@ -173,7 +175,8 @@ class Regressions:
     ) -> None:
         self._values, self._rank, self._bandwidth = values, rank, bandwidth
         n = len(values) if n_samples is None else n_samples
-        self.n_choice = min(max(n // 4, _FEWEST_ROWS), MOST_CHOICE_ROWS)
+        self.n_choice = min(max(n // 4, _FEWEST_CHOICE_ROWS), MOST_CHOICE_ROWS)
+        self._n_samples = n
         self._narrow = tuple(candidate for candidate, least in _NARROW if n >= least)
         self._labels = frozenset(labels)
         self._mapped: dict[tuple[int, str], np.ndarray] = {}
@@ -213,12 +216,39 @@ class Regressions:
                 rest[:, part] = self._left(given, candidate, targets[:, part])
         rest = _unexplained(rest, targets)
         for part in parts_of_targets(len(chosen), together=together):
+            candidate, some = chosen[part[0]], targets[:, part]
             terms: tuple[jumps.Term, ...] = ()
-            while new := self.more_jumps(given, rest[:, part], terms):
+            new = self.first_jumps(given, candidate, some[: self.n_choice])
+            new = new or self.more_jumps(given, rest[:, part], terms)
+            while new:
                 terms += new
-                left = self._left_beside(given, chosen[part[0]], targets[:, part], terms)
-                rest[:, part] = _unexplained(left, targets[:, part])
+                left = self._left_beside(given, candidate, some, terms)
+                rest[:, part] = _unexplained(left, some)
+                new = self.more_jumps(given, rest[:, part], terms)
         return rest
+
+    def first_jumps(
+        self, given: tuple[int, ...], candidate: Candidate, few: np.ndarray
+    ) -> tuple[jumps.Term, ...]:
+        """Free terms with which a candidate explains the first rows of targets, (n, t), better than
+        alone; where there are few rows, else none.
+        """
+        if self._n_samples >= _FEW_ROWS:
+            return ()
+        z = self.coordinates(given, "raw")[: len(few)]
+        orders = [order for v in given for order in self._orders_of(v)]
+        terms = jumps.terms_beside_a_line(z, orders, few, most=_MOST_FIRST_JUMPS)
+        if not terms:
+            return ()
+        if candidate.shared:
+            alone = self._errors(given, candidate, few)
+        else:
+            alone = _losses(self._trial(given, candidate, few), few)
+        trial = self._trial(given, with_kernel(candidate), few, beside=jumps.columns_of(z, terms))
+        least = NOTHING**2 * np.sum(few**2)
+        errors = [max(float(each.sum()), least) for each in (alone, _losses(trial, few))]
+        gained = len(few) * math.log(errors[0] / errors[1]) if least > 0 else 0.0
+        return terms if gained > jumps.gain_needed(z, terms) else ()
 
     def more_jumps(
         self, given: tuple[int, ...], rest: np.ndarray, terms: Sequence[jumps.Term]
@@ -294,9 +324,15 @@ class Regressions:
             return self._sets.setdefault(given, _OfOneSet({}, {}))
 
     def _trial(
-        self, given: tuple[int, ...], candidate: Candidate, few: np.ndarray
+        self,
+        given: tuple[int, ...],
+        candidate: Candidate,
+        few: np.ndarray,
+        *,
+        beside: jax.Array | None = None,
     ) -> ridge.Spectrum:
-        return self._factorise(given, candidate, few, min(self._rank, CHOICE_RANK))
+        rank = min(self._rank, CHOICE_RANK)
+        return self._factorise(given, candidate, few, rank, beside=beside)
 
     def _left(
         self, given: tuple[int, ...], candidate: Candidate, targets: np.ndarray
@@ -321,9 +357,7 @@ class Regressions:
         terms: Sequence[jumps.Term],
     ) -> np.ndarray:
         """The same with more free terms."""
-        with double_precision():
-            z = jnp.asarray(self.coordinates(given, "raw"))
-            beside = jumps.term_columns(z, jnp.asarray(jumps.table_of(terms)))
+        beside = jumps.columns_of(self.coordinates(given, "raw"), terms)
         kernel = with_kernel(candidate)
         spectrum = self._factorise(given, kernel, targets, self._rank, beside=beside)
         with self._lock:
