@@ -173,15 +173,22 @@ class _Sums:
 
     def _best(self, rows: slice, places: np.ndarray, width: int) -> tuple[int, int, float]:
         sums, squares = self._sums[rows], self._squares[rows]
-        before, behind = places - width, places + width
-        contrast = sums[:, behind] - 2 * sums[:, places] + sums[:, before]
+        before, behind = self._at(places, -width), self._at(places, width)
+        contrast = sums[:, behind] + sums[:, before]
+        contrast -= 2 * sums[:, self._at(places, 0)]
         total = squares[:, behind] - squares[:, before]
         # Rows of nothing but rounding errors have no contrast.
-        seen = total > _EQUAL * squares[:, -1:]
-        found = np.where(seen, contrast**2 / np.where(seen, total, 1.0), 0.0)
+        total[total <= _EQUAL * squares[:, -1:]] = np.inf
+        found = contrast**2 / total
         place = int((found >= found.max() * (1 - _EQUAL)).argmax())
         row, column = divmod(place, found.shape[1])
         return row, int(places[column]), float(found[row, column])
+
+    def _at(self, places: np.ndarray, shift: int) -> np.ndarray | slice:
+        """The places moved; a slice where they are evenly spaced, as all are without ties."""
+        if len(self._places) < self._n - 1 or len(places) < 2:
+            return places + shift
+        return slice(places[0] + shift, places[-1] + shift + 1, places[1] - places[0])
 
 
 def terms_beside_a_line(
