@@ -304,9 +304,10 @@ class RCIT(CITest):
     none is stated, so that a private run refuses the test.
 
     It assumes that x or y is f(Z) + g(Z) e with a law of e that does not depend on Z, and that f
-    and g are learned (smooth, or with a few jumps at thresholds of Z).  Else residuals share what Z does to the shape of their law, and true nulls
-    are rejected: for Cauchy errors, where the skewness depends on Z, and nearly always where x and
-    y both have two levels.  :class:`KCI` needs no such assumption, at about twice the time.
+    and g are learned: smooth functions, or with a few jumps at thresholds of Z.  Else residuals
+    share what Z does to the shape of their law, and true nulls are rejected: for Cauchy errors,
+    where the skewness depends on Z, and nearly always where x and y both have two levels.
+    :class:`KCI` needs no such assumption, at about twice the time.
 
     Args:
         n_permutations: k, a whole number from 1.
