@@ -27,8 +27,9 @@ What is looked at is left by a smooth fit, so most functions without jumps are f
 
 *Few rows.*  A smooth fit of 200 rows bends so far that nothing is seen of a jump in what it leaves.
 There terms are looked for beside a line first, the clearest eight, and are taken where with them
-the leave-one-out error of the smooth fit is less by more than 2 log N units of log-likelihood a
-term.
+the leave-one-out error of the smooth fit is less by more than 2 log N + 4 k units of twice the log
+likelihood: one choice among N, and a place and a weight of each of the k terms.  Of 576 targets of
+twelve smooth laws, 200 and 550 rows, none gained so much; of those with jumps nearly all.
 
 Source:
     Page 1955 for cumulated sums; Mueller 1992 for jumps of a regression function as contrasts of
@@ -210,9 +211,9 @@ def terms_beside_a_line(
 
 
 def gain_needed(z: np.ndarray, terms: Sequence[Term]) -> float:
-    """By how much -n log(error) must grow for such terms: 2 log N each."""
+    """By how much n log(error) must fall with such terms: 2 log N + 4 k."""
     n, d = z.shape
-    return 2 * len(terms) * math.log(n * max(d, 1) * (1 + d + len(terms)))
+    return 2 * math.log(n * d * (1 + d + len(terms))) + 4 * len(terms)
 
 
 def columns_of(z: np.ndarray, terms: Sequence[Term]) -> jax.Array:
