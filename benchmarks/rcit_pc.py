@@ -62,8 +62,14 @@ class _OnScores(Regressions):
     def standardised_residuals(self, given: tuple[int, ...], targets: np.ndarray) -> np.ndarray:
         return self.residuals(given, targets)
 
+    def first_jumps(self, given: Any, candidate: Any, few: np.ndarray) -> tuple[()]:
+        return ()
+
+    def more_jumps(self, given: Any, rest: np.ndarray, terms: Any) -> tuple[()]:
+        return ()
+
     def _factorise(
-        self, given: Any, candidate: Any, targets: np.ndarray, rank: int
+        self, given: Any, candidate: Any, targets: np.ndarray, rank: int, *, beside: Any = None
     ) -> ridge.Spectrum:
         z = self.coordinates(given, "scores")[: len(targets)]
         with double_precision():
