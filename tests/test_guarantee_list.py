@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 
+import jax
 import pytest
 
 import jaxcd
@@ -12,7 +13,7 @@ from jaxcd.citests import CITest
 from jaxcd.decisions import Decider
 from jaxcd.local import LocalMechanism
 from jaxcd.privacy import GuaranteeClaim, NoiseSource
-from jaxcd.privacy.registry import REGISTRY
+from jaxcd.privacy.registry import REGISTRY, unregistered
 from jaxcd.releases import ReleaseKind
 
 ROOMS = ("citests", "decisions", "releases", "local", "privacy")
@@ -72,3 +73,21 @@ def test_numbers_in_claims_are_those_of_the_tests() -> None:
         assert bound is not None and f"{bound.value:.4g}" == digits.strip()
         assert digits in test.claim.claim
     assert issubclass(jaxcd.SimulatedNoise, NoiseSource) and not jaxcd.SimulatedNoise.claim.proven
+
+
+class OwnKnowledge(jaxcd.Knowledge):
+    """Somebody's own: it may do anything."""
+
+
+@pytest.mark.parametrize("kind", [jaxcd.Marginals, jaxcd.LogLinear])
+def test_what_is_known_before_leaves_a_release_proved(kind: type) -> None:
+    tiers = [["smoke"], ["lung"]]
+    assert unregistered(kind(knowledge=jaxcd.Knowledge(tiers=tiers))) == ()
+    assert unregistered(kind(knowledge=OwnKnowledge(tiers=tiers))) != ()
+
+
+def test_a_run_with_knowledge_is_proved() -> None:
+    data = jaxcd.networks.load("asia").sample(2_000, key=jax.random.key(0))
+    known = jaxcd.Knowledge(tiers=[["smoke"], ["lung"]])
+    kind = jaxcd.Marginals(knowledge=known)
+    assert jaxcd.release(data, kind, budget=jaxcd.Budget(1.0, 1e-6)).cost.proven

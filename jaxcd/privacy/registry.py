@@ -287,19 +287,26 @@ REGISTRY: tuple[Entry, ...] = (
 )
 
 _BY_NAME = {entry.where: entry for entry in REGISTRY}
+#: Classes of public facts, which claim nothing: a release may hold them, and they never see a row.
+_PUBLIC = frozenset({"jaxcd.graphs.knowledge:Knowledge"})
 
 
 def entry_of(part: object) -> Entry | None:
     """The entry of an object's class, or None where that is not exactly a class of the list."""
+    return _BY_NAME.get(_place(part))
+
+
+def _place(part: object) -> str:
+    """Where the object's class is, as ``module:name``; empty where that is another class."""
     kind = type(part)
-    entry = _BY_NAME.get(f"{kind.__module__}:{kind.__qualname__}")
     module = sys.modules.get(kind.__module__)
-    return entry if entry is not None and getattr(module, kind.__qualname__, None) is kind else None
+    there = getattr(module, kind.__qualname__, None) is kind
+    return f"{kind.__module__}:{kind.__qualname__}" if there else ""
 
 
 def unregistered(*parts: object) -> tuple[str, ...]:
     """The names of the classes among these objects, and among the objects in their fields, that
-    are not on the list; sorted.
+    are not on the list, public facts left out; sorted.
 
     Args:
         *parts: objects such as tests, deciders and releases.
@@ -320,7 +327,11 @@ def _objects(whole: object) -> Iterator[object]:
     if dataclasses.is_dataclass(whole) and not isinstance(whole, type):
         for field in dataclasses.fields(whole):
             value = getattr(whole, field.name, None)
-            if dataclasses.is_dataclass(value) and not isinstance(value, (type, enum.Enum)):
+            if (
+                dataclasses.is_dataclass(value)
+                and not isinstance(value, (type, enum.Enum))
+                and _place(value) not in _PUBLIC
+            ):
                 yield from _objects(value)
 
 
