@@ -111,7 +111,7 @@ def effect(
         whole_graph: how much of a given DAG or CPDAG is taken for right (see above): None for the
             families' tables, False for the adjustment set's by itself, as with several graphs or
             possible effects in any case, True for all cells of a noisy histogram at once.
-        knowledge: with ``graph=None``: what is known before.
+        knowledge: with ``graph=None``: what is known before; a given graph is taken as it is.
         n_draws: with ``graph=None``: how often the search is repeated, from 0.
         seed: of these draws, from 0; public.
 
@@ -140,6 +140,11 @@ def effect(
         (0.24, True)
     """
     read = _checked(release, treatment, outcome, missing)
+    if graph is not None and knowledge is not None:
+        raise OptionError(
+            "knowledge: a given graph is taken as it is; orient it first "
+            "(jaxcd.discovery.oriented_by_knowledge(graph, knowledge)), or leave graph out"
+        )
     check_number("level", level, 0, 1, "()", cure="0.95 is usual")
     estimator = estimator_of(read, treatment, outcome, levels=levels, outcome_level=outcome_level)
     graphs = (

@@ -5,6 +5,7 @@ regressions of a release.
 from __future__ import annotations
 
 import abc
+import dataclasses
 import math
 from functools import lru_cache
 from typing import Any, final
@@ -12,6 +13,7 @@ from typing import Any, final
 import numpy as np
 from scipy import special
 
+from jaxcd.data.interventions import Interventions
 from jaxcd.effects.agreeing import AgreeingTables
 from jaxcd.effects.contracting import MOST_CELLS
 from jaxcd.effects.families import FamilyFormula, families_of
@@ -20,6 +22,7 @@ from jaxcd.effects.likelihood import Contrast, Interval, profile_interval, profi
 from jaxcd.effects.whole_graph import MOST_PARAMETERS, WholeGraph, n_parameters
 from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph
+from jaxcd.releases.tables.tabulated import NoisyTable
 
 __all__ = ["Estimator", "LinearEstimator", "TableEstimator", "estimator_of"]
 
@@ -98,11 +101,20 @@ class TableEstimator(Estimator):
         start, end = _compared(release.domain[treatment], treatment, levels)
         names = release.domain[treatment].levels
         self.levels = (names[start], names[end])
-        scores, self.unit = _scores(release.domain[outcome], outcome, outcome_level)
+        scores, self.unit = _scores(
+            release.domain[outcome], outcome, outcome_level, n_cells=self._cells[outcome]
+        )
         self.contrast = Contrast(start, end, scores)
         self.span = self.contrast.span
+        # By column that says where the treatment was set: its codes in the other rows.
+        self._natural = Interventions.of(release.domain).natural.get(treatment, {})
         self.assumptions = (
             "every group that is compared has rows of both levels of the treatment",
+            *(
+                f"where {setting} is held fixed, rows in which it says that {treatment} was set "
+                "are left out: they have one level of it"
+                for setting in self._natural
+            ),
         )
 
     def _table_names(self, given: tuple[str, ...]) -> tuple[str, ...]:
@@ -130,10 +142,40 @@ class TableEstimator(Estimator):
         noise = self._source.table(self._table_names(given)).variance
         return rows >= _FULL and noise <= _QUIET * rows or noise == 0
 
+    def _table(self, given: tuple[str, ...]) -> NoisyTable:
+        """The table of an adjustment set, of the rows in which no column of the set says that the
+        treatment was set.
+        """
+        names = self._table_names(given)
+        table: NoisyTable = self._source.table(names)
+        if not any(name in self._natural for name in given):
+            return table
+        places = np.ix_(
+            *(
+                self._natural.get(name, range(size)) if name in given else range(size)
+                for name, size in zip(names, table.counts.shape, strict=True)
+            )
+        )
+        whole, noise = np.zeros(table.counts.shape), table.noise
+
+        def of_rows(weights: np.ndarray) -> float:
+            assert noise is not None
+            of_all = whole.copy()
+            of_all[places] = weights
+            return noise(of_all)
+
+        counts = table.counts[places]
+        return dataclasses.replace(
+            table,
+            counts=counts,
+            n_samples=max(float(counts.sum()), 1.0),
+            noise=None if noise is None else of_rows,
+        )
+
     def interval(self, given: tuple[str, ...], level: float) -> Interval:
         if self.span == 0:
             return Interval(0.0, 0.0, lambda: (0.0, 0.0))
-        table = self._source.table(self._table_names(given))
+        table = self._table(given)
         shape = table.counts.shape
         noise = table.noise
         return profile_interval(
@@ -168,6 +210,8 @@ class TableEstimator(Estimator):
         families = families_of(graph, self.treatment, self.outcome)
         if self.span == 0 or not all(self._source.is_measured(names) for names in families):
             return None
+        if any(name in self._natural for names in families for name in names):
+            return None  # some of its strata have one level of the treatment
         if not any(self._source.table(names).variance for names in families):
             return None  # the formula is that of the adjustment set
         source = self._agreeing(graph) or self._source
@@ -201,6 +245,8 @@ class TableEstimator(Estimator):
         joint = self._source.joint
         if joint is None or self.span == 0 or set(graph.names) != set(joint.names):
             return None
+        if self._natural:
+            return None  # it reads strata that have one level of the treatment
         ordered = graph.reordered(joint.names)
         if n_parameters(joint.cardinalities, ordered) > MOST_PARAMETERS:
             return None
@@ -323,14 +369,23 @@ def _compared(column: Any, name: str, levels: Any) -> tuple[int, int]:
     return start, end
 
 
-def _scores(column: Any, name: str, level: Any) -> tuple[np.ndarray, str]:
-    """s(y), and what the effect is of in words."""
+def _scores(column: Any, name: str, level: Any, *, n_cells: int) -> tuple[np.ndarray, str]:
+    """s(y) of the levels, and of "missing" where that is one, (n_cells,); and what the effect is of
+    in words.
+    """
     known = list(column.levels)
+    missing = n_cells - len(known)
     if level is not None or len(known) == 2:
         place = 1 if level is None else _place(column, name, "outcome_level", level)
-        scores = np.zeros(len(known))
+        scores = np.zeros(n_cells)
         scores[place] = 1.0
-        return scores, f"probability of {name} = {known[place]}"
+        among = " (among all rows, also those in which it is missing)" if missing else ""
+        return scores, f"probability of {name} = {known[place]}{among}"
+    if missing:
+        raise OptionError(
+            f"missing: read as a level, a missing {name!r} has no place in a mean; leave such rows "
+            f"out (missing='ignore'), or ask for one level (outcome_level={known[-1]!r})"
+        )
     if all(isinstance(own, (int, float)) and not isinstance(own, bool) for own in known):
         return np.array(known, dtype=np.float64), f"mean of {name}"
     places = np.arange(len(known), dtype=np.float64)

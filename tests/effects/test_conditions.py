@@ -1,0 +1,101 @@
+"""Effects where the domain says more than levels: rows in which the treatment was set, and missing
+cells that are read as a level.
+"""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+
+import jaxcd
+from jaxcd.errors import OptionError
+
+GRAPH = jaxcd.MixedGraph.from_edges(["arm", "b", "d"], ["arm --> b", "arm --> d", "b --> d"])
+
+
+def trial(n: int, seed: int) -> jaxcd.Dataset:
+    """b raises the share of d by .4 in every arm; arm "set" sets b to 1."""
+    rng = np.random.default_rng(seed)
+    arm = rng.choice(["control", "set", "other"], n)
+    b = np.where(arm == "set", 1, rng.integers(0, 2, n))
+    d = (rng.random(n) < 0.2 + 0.4 * b + 0.1 * (arm == "other")).astype(int)
+    domain = jaxcd.Domain(
+        {
+            "arm": jaxcd.Categorical(("control", "set", "other")),
+            "b": jaxcd.Categorical((0, 1)),
+            "d": jaxcd.Categorical((0, 1)),
+        },
+        interventions={"arm": {"set": ("b",)}},
+    )
+    return jaxcd.Dataset.from_frame(pd.DataFrame({"arm": arm, "b": b, "d": d}), domain=domain)
+
+
+@pytest.mark.parametrize("kind", [jaxcd.Histogram(), jaxcd.Marginals(), jaxcd.LogLinear()])
+@pytest.mark.parametrize("whole_graph", [None, False, True])
+def test_rows_in_which_the_treatment_was_set_are_left_out(
+    kind: jaxcd.releases.ReleaseKind, whole_graph: bool | None
+) -> None:
+    data = trial(20_000, 0)
+    noise = jaxcd.SimulatedNoise(jax.random.key(0))
+    bought = jaxcd.release(data, kind, budget=jaxcd.Budget(2.0, 1e-6), noise=noise)
+    found = jaxcd.effect(bought, treatment="b", outcome="d", graph=GRAPH, whole_graph=whole_graph)
+    assert found.adjustment == ("arm",)
+    assert found.low < 0.4 < found.high and found.high - found.low < 0.1
+    assert any("arm" in each and "left out" in each for each in found.assumptions)
+
+
+def test_without_noise_it_is_the_adjustment_formula_of_the_other_rows() -> None:
+    data = trial(3_000, 1)
+    bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.NO_PRIVACY)
+    found = jaxcd.effect(bought, treatment="b", outcome="d", graph=GRAPH)
+    arm, b, d = np.asarray(data.codes).T
+    natural = arm != 1
+    by_arm = [
+        (arm == a)[natural].mean()
+        * (d[(arm == a) & (b == 1)].mean() - d[(arm == a) & (b == 0)].mean())
+        for a in (0, 2)
+    ]
+    assert found.estimate == pytest.approx(sum(by_arm), abs=1e-9)
+
+
+def with_missing(levels: tuple[int, ...], kind: type) -> jaxcd.Dataset:
+    rng = np.random.default_rng(3)
+    n = 4_000
+    x = rng.integers(0, 2, n)
+    y = np.minimum((rng.random(n) < 0.3 + 0.4 * x) + rng.integers(0, 2, n), len(levels) - 1)
+    frame = pd.DataFrame({"x": x, "y": y}).astype(object)
+    frame.loc[rng.random(n) < 0.1, "y"] = None
+    domain = jaxcd.Domain({"x": jaxcd.Categorical((0, 1)), "y": kind(levels, missing=True)})
+    return jaxcd.Dataset.from_frame(frame, domain=domain)
+
+
+@pytest.mark.parametrize("kind", [jaxcd.Histogram(), jaxcd.Marginals(), jaxcd.LogLinear()])
+def test_a_missing_outcome_counts_as_none_of_its_levels(kind: jaxcd.releases.ReleaseKind) -> None:
+    data = with_missing((0, 1), jaxcd.Categorical)
+    bought = jaxcd.release(data, kind, budget=jaxcd.NO_PRIVACY)
+    graph = jaxcd.MixedGraph.from_edges(["x", "y"], ["x --> y"])
+    x, y = np.asarray(data.codes).T
+    for missing, kept in (("level", y >= 0), ("ignore", y < 2)):
+        found = jaxcd.effect(bought, treatment="x", outcome="y", graph=graph, missing=missing)
+        wanted = (y == 1)[kept & (x == 1)].mean() - (y == 1)[kept & (x == 0)].mean()
+        assert found.estimate == pytest.approx(wanted, abs=0.02)
+        assert ("missing" in found.unit) == (missing == "level")
+
+
+def test_a_mean_has_no_place_for_a_missing_outcome() -> None:
+    data = with_missing((0, 1, 2), jaxcd.Ordinal)
+    bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.NO_PRIVACY)
+    graph = jaxcd.MixedGraph.from_edges(["x", "y"], ["x --> y"])
+    asked = {"treatment": "x", "outcome": "y", "graph": graph, "missing": "level"}
+    with pytest.raises(OptionError, match="outcome_level"):
+        jaxcd.effect(bought, **asked)
+    assert jaxcd.effect(bought, **asked, outcome_level=2).unit.startswith("probability of y = 2")
+
+
+def test_knowledge_beside_a_given_graph_is_refused() -> None:
+    bought = jaxcd.release(trial(500, 4), jaxcd.Histogram(), budget=jaxcd.NO_PRIVACY)
+    known = jaxcd.Knowledge(forbidden=[("d", "b")])
+    with pytest.raises(OptionError, match="oriented_by_knowledge"):
+        jaxcd.effect(bought, treatment="b", outcome="d", graph=GRAPH, knowledge=known)
