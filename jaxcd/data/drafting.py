@@ -39,6 +39,7 @@ from jaxcd.data.looks import (
     number_of,
     stands_alone,
 )
+from jaxcd.data.number_spellings import has_leading_zero, plainly, spelling_of
 from jaxcd.data.readers import REPLACED, read_columns
 from jaxcd.errors import DomainError, OptionError
 
@@ -60,10 +61,13 @@ _NAME_REPLACED = (
     "will not fit the file once it is"
 )
 _OTHER_SPELLING = (
-    "holds numbers with decimal commas or percent signs; write 4,5 as 4.5 and 12.3% as 12.3 in the "
-    "file, and draft anew"
+    "holds numbers in a spelling that is not read ({}); do so in the file, and draft anew"
 )
-_LOCAL_NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?\s*%?")
+_MOST_UNITS = 2  # kg and KG; more of them are words
+_ZERO_FIRST = (
+    "leading zeros: 01067 and 1067 are one number. If these are codes, such as postcodes, declare "
+    "the column as categorical, with each code as text"
+)
 
 
 @dataclass(frozen=True)
@@ -227,27 +231,34 @@ def _proposal(raw: RawColumn) -> _Found:
         return _Found(None, "is empty: every cell is missing")
     if cells.share(is_date) >= _MOSTLY:
         return _Found(None, "looks like dates or times")
-    if _in_other_spelling(cells):
-        return _Found(None, _OTHER_SPELLING)
+    if cure := _other_spelling(cells):
+        return _Found(None, _OTHER_SPELLING.format(cure))
     try:
         return _numbers(cells) or _text(cells)
     except DomainError:  # such as the text "1" beside the number 1
         return _Found(None, "has cells that cannot be told apart in a file")
 
 
-def _in_other_spelling(cells: _Cells) -> bool:
-    """Whether many distinct cells are numbers once a decimal comma or a percent sign is gone."""
+def _other_spelling(cells: _Cells) -> str:
+    """How to write the cells, where many distinct ones are numbers in a spelling that is not read;
+    else empty.
+    """
     if len(cells.values) <= _FEW_LEVELS or cells.share(_is_number) >= _MOSTLY:
-        return False
-    return cells.share(lambda cell: _is_number(cell) or _local_number(cell)) >= _MOSTLY
+        return ""
+    spelt = [
+        spelling
+        for cell in cells.values
+        if not _is_number(cell) and (spelling := spelling_of(cell))
+    ]
+    units = {spelling.casefold() for spelling in spelt if spelling.startswith("unit")}
+    if len(units) > _MOST_UNITS:
+        return ""
+    told = cells.share(lambda cell: _is_number(cell) or spelling_of(cell) is not None)
+    return plainly(spelt) if told >= _MOSTLY else ""
 
 
 def _is_number(cell: object) -> bool:
     return number_of(cell) is not None
-
-
-def _local_number(cell: object) -> bool:
-    return isinstance(cell, str) and bool(_LOCAL_NUMBER.fullmatch(cell.strip()))
 
 
 def _missing_words(n_missing: int, n_rows: int) -> str:
@@ -335,6 +346,8 @@ def _numbers(cells: _Cells) -> _Found | None:
         None,
     )
     missing, words = _declared_missing(cells, codes, more=bool(odd.values))
+    if any(map(has_leading_zero, numbers.values)):
+        words += (_ZERO_FIRST,)
     if odd.values:
         words += (
             f"cells without a finite number, with their rows: {_listed(odd)}. A private run counts "

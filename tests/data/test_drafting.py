@@ -119,11 +119,45 @@ def test_what_is_ignored(cells: list, reason: str) -> None:
     assert not any(str(cell) in draft.domain.ignored["x"] for cell in cells if str(cell) > " ")
 
 
-@pytest.mark.parametrize("form", ["{},5", "{}.3%", "{} %", "-{},25"])
-def test_numbers_in_another_spelling_are_no_ids(form: str) -> None:
-    draft = drafted([form.format(k % 90) for k in range(N)])
-    assert "decimal commas or percent signs" in words_about(draft)
-    assert draft.domain.ignored["x"].startswith("holds numbers")
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        ("{},5", "decimal commas"),
+        ("{}.3%", "percent signs"),
+        ("{} %", "percent signs"),
+        ("-{},25", "decimal commas"),
+        ("1,{:03d}", "groups of three"),
+        ("{:,}.50", "groups of three"),
+        ("1 {:03d}", "groups of three"),
+        ("${}", "a currency"),
+        ("{} \N{EURO SIGN}", "a currency"),
+        ("({})", "brackets"),
+        ("{} kg", "units"),
+        ("{}mg/dl", "units"),
+        ("< {}", "limits"),
+    ],
+)
+@pytest.mark.parametrize("among_numbers", [False, True])
+def test_numbers_in_another_spelling_are_no_ids(form: str, words: str, among_numbers: bool) -> None:
+    cells = [form.format((k % 90) * (20 if "," in form[1:] else 1)) for k in range(N)]
+    if among_numbers:
+        cells[::4] = [str(k % 90) for k in range(0, N, 4)]
+    draft = drafted(cells)
+    reason = draft.domain.ignored["x"]
+    assert reason.startswith("holds numbers in a spelling") and words in reason
+    assert reason in words_about(draft)
+
+
+@pytest.mark.parametrize("form", ["{}{}", "{} {}", "{}{}{}"])
+def test_codes_of_digits_and_letters_are_no_numbers_with_a_unit(form: str) -> None:
+    cells = [form.format(k % 9, chr(65 + k % 7), k % 3) for k in range(N)]
+    assert "spelling" not in words_about(drafted(cells))
+
+
+def test_leading_zeros_are_noted() -> None:
+    assert "leading zeros" in words_about(drafted([f"0{1067 + k % 9}" for k in range(N)]))
+    assert "leading zeros" not in words_about(drafted([f"{k % 9}" for k in range(N)]))
+    assert "leading zeros" not in words_about(drafted([f"0.{k % 9}" for k in range(N)]))
 
 
 def test_a_file_in_another_encoding_is_noted(tmp_path: Path) -> None:
