@@ -100,6 +100,10 @@ class Spearman(OrderedTest):
     Ties stand at their mid-rank; a constant column is independent of everything. Strata of two
     records make the test slightly anticonservative, as they do Kendall's.
 
+    V is at most n / 9, so with fewer than 900 rows the 100 in the margin binds, and the answer is
+    "independent" more often than the p-value says; a copy of x is called dependent from 76 rows
+    on.  Without a budget decide by ``.pvalue`` there, or take :class:`FisherZ` or :class:`KCI`.
+
     Guarantee:
         Relation: replace-one; n and the levels are public.  Sensitivity of the margin: 2 + z / 45
         records (2.044 at alpha 0.05). Event: none (the margin never leaves the session; mechanisms

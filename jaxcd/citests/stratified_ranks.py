@@ -118,7 +118,8 @@ class StratifiedRanks(CITest):
         q = M - sqrt(max(V + c W, (theta n)^2))
 
     P-value (of M^2 against its permutation moments): Satterthwaite's approximation, without the
-    effect floor.  Columns: numeric, or ordinal by their level codes; their scale does not matter.
+    effect floor of max(100, theta n) rows: what depends by fewer is called independent, whatever
+    its p-value.  Columns: numeric, or ordinal by their level codes; their scale does not matter.
     Conditioning sets have up to ``len(strata)`` columns.
 
     Args:
