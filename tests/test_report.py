@@ -808,3 +808,35 @@ def test_a_wide_graph_is_shown_as_a_matrix_too(tmp_path: Path) -> None:
         '<svg class="matrix"'
         not in (write_report(_stub(["a", "b", "c"]), tmp_path / "y") / "report.html").read_text()
     )
+
+
+def test_given_edges_are_not_called_found(tmp_path: Path) -> None:
+    """Four independent columns, a required edge, and a column that a condition sets."""
+    rng = np.random.default_rng(2)
+    domain = jaxcd.Domain(
+        {name: jaxcd.Categorical((0, 1)) for name in "abcd"}, interventions={"a": {1: ("b",)}}
+    )
+    data = jaxcd.Dataset.from_codes(rng.integers(0, 2, (5_000, 4)), domain=domain)
+    known = jaxcd.Knowledge(required=[("c", "d")])
+    run = jaxcd.discover(
+        data,
+        budget=jaxcd.Budget(8.0),
+        key=None,
+        noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+        knowledge=known,
+        n_confidence_draws=2,
+    )
+    assert {(edge.a, edge.b) for edge in run.graph.edges()} == {("a", "b"), ("c", "d")}
+    run.save(tmp_path / "report")
+    text = (tmp_path / "report" / "report.html").read_text()
+    assert "0 pairs of columns were found" in text and "2 edges were not found but given" in text
+    assert "there is no edge to be sure of" in text and text.count("(given)") == 2
+
+
+@pytest.mark.parametrize("search", [jaxcd.pc, jaxcd.fci])
+def test_searches_by_tests_say_what_they_were_told(search: Any) -> None:
+    data = jaxcd.networks.load("asia").sample(500, key=jax.random.key(0))
+    known = jaxcd.Knowledge(required=[("asia", "tub")])
+    options = {"test": jaxcd.ChiSquare(), "decider": jaxcd.Threshold(0.05)}
+    run = search(data, **options, budget=jaxcd.NO_PRIVACY, knowledge=known)
+    assert run.info["knowledge"] == known.to_json_dict()

@@ -85,8 +85,8 @@ class KendallTau(OrderedTest):
     conditioning set), in O(n log n).
 
     V_h is at most n / 9, so with fewer than 900 rows the 100 in the margin binds, and the answer is
-    "independent" more often than the p-value says.  Without a budget decide by ``.pvalue`` there, or
-    take :class:`FisherZ` or :class:`KCI`.
+    "independent" more often than the p-value says.  Without a budget decide by ``.pvalue`` there,
+    or take :class:`FisherZ` or :class:`KCI`.
 
     Guarantee:
         Relation: replace-one; n and the levels are public.  Sensitivity of the margin: 2 + z / 45

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from jaxcd.cli.shared import (
     AsJson,
     DomainFile,
+    MostRowsPerPerson,
     SimulatedNoiseFlag,
     TotalDelta,
     TotalEpsilon,
@@ -39,6 +40,7 @@ def federate(
     out: Annotated[Path, option("File (.npz) for the release, to be searched as any other.")],
     epsilon: TotalEpsilon = None,
     delta: TotalDelta = None,
+    max_rows_per_person: MostRowsPerPerson = None,
     kind: Annotated[
         str,
         option(
@@ -79,7 +81,11 @@ def federate(
     if not 0 <= seed < 2**63:
         raise OptionError(f"--seed {seed} is not a seed; use a whole number from 0 to 2**63 - 1")
     budget: Any = options.budget(
-        epsilon=epsilon, delta=delta, no_privacy=False, simulated_noise=simulated_noise
+        epsilon=epsilon,
+        delta=delta,
+        no_privacy=False,
+        simulated_noise=simulated_noise,
+        max_rows_per_person=max_rows_per_person,
     )
     names = _names(files)
     federation = Federation(names, budget, dropouts=dropouts, colluding=colluding)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import jaxcd
 from jaxcd.api import Choice
 from jaxcd.cli.options import Loaded
 from jaxcd.discovery import EdgeConfidence
+from jaxcd.graphs.knowledge import given_edges
 from jaxcd.report import FILES, graph_json, grouped_ledger, metrics_json
 
 __all__ = [
@@ -140,11 +141,14 @@ def show_result(run: jaxcd.DiscoveryResult, loaded: Loaded | None = None) -> Non
     console.print(
         Text(f"Graph: {run.graph.n_nodes} nodes, {run.graph.n_edges} edges", style="bold")
     )
-    for line in str(run.graph).splitlines():
-        console.print(f"  {line}")
+    given = given_edges(run.info)
+    for edge in run.graph.edges():
+        console.print(f"  {edge}{'  (given, not found)' if {edge.a, edge.b} in given else ''}")
+    if not run.graph.n_edges:
+        console.print(f"  {run.graph}")
     console.print()
     if run.confidence is not None:
-        _show_confidence(console, run.graph, run.confidence)
+        _show_confidence(console, run.graph, run.confidence, given)
     _line(console, "guarantee", str(run.cost))
     if not math.isinf(run.cost.epsilon):
         n_events = sum(row["count"] for row in grouped_ledger(run.info["ledger"]))
@@ -177,9 +181,14 @@ def show_result(run: jaxcd.DiscoveryResult, loaded: Loaded | None = None) -> Non
             )
 
 
-def _show_confidence(console: Console, graph: jaxcd.MixedGraph, confidence: EdgeConfidence) -> None:
-    """How sure the edges are, and what the numbers are."""
-    rows = confidence.table(graph)
+def _show_confidence(
+    console: Console,
+    graph: jaxcd.MixedGraph,
+    confidence: EdgeConfidence,
+    given: Collection[Collection[str]],
+) -> None:
+    """How sure the edges are that were not given, and what the numbers are."""
+    rows = [row for row in confidence.table(graph) if {row.a, row.b} not in given]
     edges = [graph.edge(row.a, row.b) for row in rows]
     words = [
         f"{row.a}  {row.b}  (not found)" if edge is None else str(edge)

@@ -156,6 +156,11 @@ def edge_confidence(
     search = search or (search_release if run is None else run.again)
     if search is None:
         assert run is not None
+        if run.made_with is not None:
+            raise OptionError(
+                "search: the run was read from a folder, and its search cannot be repeated; search "
+                "the release again (jaxcd.search(release)), or give search="
+            )
         raise OptionError(
             f"search: the run is of {run.info.get('algorithm')!r} on other data than a release; "
             "give search=, a function of a release"

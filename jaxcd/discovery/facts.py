@@ -7,12 +7,13 @@ from __future__ import annotations
 from typing import Any
 
 from jaxcd.data import Domain
+from jaxcd.graphs import Knowledge
 from jaxcd.privacy import Budget, PrivacyCost
 from jaxcd.privacy.accountant import Accountant
 from jaxcd.privacy.budget import delta_warning
 from jaxcd.releases import Release
 
-__all__ = ["facts_of_release", "facts_of_run"]
+__all__ = ["facts_of_release", "facts_of_run", "known_before"]
 
 
 def facts_of_run(
@@ -52,6 +53,11 @@ def facts_of_release(release: Release) -> dict[str, Any]:
         **_warnings(release.cost, release.n_samples, *release.warnings),
         "ledger": tuple(release.ledger),
     }
+
+
+def known_before(knowledge: Knowledge | None) -> dict[str, Any]:
+    """What a search was told of the graph, by the user and by the interventions of the domain."""
+    return {} if knowledge is None else {"knowledge": knowledge.to_json_dict()}
 
 
 def _snapshot(words: str | None) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxcd.data import Domain, Missing
 from jaxcd.discovery.constraint.background import check_knowledge
-from jaxcd.discovery.facts import facts_of_release
+from jaxcd.discovery.facts import facts_of_release, known_before
 from jaxcd.discovery.interventions import oriented_by_score, with_interventions
 from jaxcd.discovery.repeating import repeatable
 from jaxcd.discovery.result import DiscoveryResult
@@ -332,7 +332,6 @@ def result_on_release(
         info: the algorithm, its settings and what it found; what the release is comes behind the
             name.
     """
-    known = {} if knowledge is None else {"knowledge": knowledge.to_json_dict()}
     facts = facts_of_release(release)
     words = (*info.get("warnings", ()), *facts.get("warnings", ()))
     return DiscoveryResult(
@@ -341,7 +340,7 @@ def result_on_release(
         cost=release.cost,
         spent=release.spent,
         exhausted=False,
-        info={**info, **known, **facts, **({"warnings": words} if words else {})},
+        info={**info, **known_before(knowledge), **facts, **({"warnings": words} if words else {})},
     )
 
 

@@ -44,7 +44,7 @@ Without this, neither the arrowheads nor :meth:`Knowledge.may_separate` are soun
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -53,7 +53,7 @@ import numpy as np
 
 from jaxcd.errors import FormatError, OptionError
 
-__all__ = ["Knowledge"]
+__all__ = ["Knowledge", "given_edges"]
 
 _JSON_FORMAT = "jaxcd.Knowledge"
 _JSON_VERSION = 1
@@ -455,3 +455,13 @@ def _checked_pairs(value: Any, what: str) -> tuple[tuple[str, str], ...]:
             raise OptionError(f"{what} edge {_arrow(a, b)} is given twice; keep one of them")
         pairs.add((a, b))
     return tuple(sorted(pairs))
+
+
+def given_edges(info: Mapping[str, Any]) -> frozenset[frozenset[str]]:
+    """The pairs that a search joined because it was told to.
+
+    Args:
+        info: what a result says of its run, with its knowledge as JSON under ``"knowledge"``.
+    """
+    required = (info.get("knowledge") or {}).get("required", ())
+    return frozenset(frozenset(pair) for pair in required)

@@ -12,13 +12,16 @@ import functools
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from jaxcd.graphs.knowledge import given_edges
 from jaxcd.plotting import STYLES
 
 __all__ = ["report_page"]
+
+Given = Collection[Collection[str]]
 
 _METRICS = {
     "arc_f1": "arcs",
@@ -87,6 +90,7 @@ def report_page(
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     confidence = graph.get("confidence")
     joined = {name for a, _, b in graph["edges"] for name in (a, b)}
+    given = given_edges(privacy["settings"])
     return _template().render(
         graph=graph,
         privacy=privacy,
@@ -97,10 +101,10 @@ def report_page(
         picture=base64.b64encode(picture).decode("ascii"),
         alone=[name for name in graph["names"] if name not in joined],
         confidence=confidence,
-        edges=_edges(graph),
+        edges=_edges(graph, given),
         line_styles=_line_styles(),
         matrix=_matrix(graph) if len(graph["names"]) >= MATRIX_FROM else None,
-        sentences=_sentences(graph, privacy),
+        sentences=_sentences(graph, privacy, given),
         office=_office(privacy, command=command, date=date),
         domain=_domain(privacy["public"]["domain"]),
         share=min(spent["epsilon"] / guarantee["epsilon"], 1.0)
@@ -149,25 +153,30 @@ def report_page(
     )
 
 
-def _edges(graph: Mapping[str, Any]) -> dict[str, Any]:
-    """The edges and, where there is a confidence, the likelier pairs besides, with its numbers."""
+def _edges(graph: Mapping[str, Any], given: Given) -> dict[str, Any]:
+    """The edges and, where there is a confidence, the likelier pairs besides, with its numbers; of
+    edges that were given none.
+    """
+
+    def words(a: str, symbol: str, b: str) -> str:
+        return f"{symbol} (given)" if {a, b} in given else symbol
+
     confidence = graph.get("confidence")
     if confidence is None:
-        return {"headings": ["from", "edge", "to"], "rows": graph["edges"]}
+        rows = [[a, words(a, symbol, b), b] for a, symbol, b in graph["edges"]]
+        return {"headings": ["from", "edge", "to"], "rows": rows}
     parts = ["adjacent"]
     if any("forward" in pair for pair in confidence["pairs"]):
         parts += _DIRECTIONS
+    rows = []
+    for pair in confidence["pairs"]:
+        a, b = pair["pair"]
+        told = {} if {a, b} in given else pair
+        found = words(a, pair["found"], b) if pair["found"] else "none"
+        rows.append([a, found, b, *(_share(told.get(part)) for part in parts)])
     return {
         "headings": ["a", "found", "b", *(_DIRECTIONS.get(part, part) for part in parts)],
-        "rows": [
-            [
-                pair["pair"][0],
-                pair["found"] or "none",
-                pair["pair"][1],
-                *(_share(pair.get(part)) for part in parts),
-            ]
-            for pair in confidence["pairs"]
-        ],
+        "rows": rows,
     }
 
 
@@ -181,28 +190,38 @@ def _line_styles() -> list[tuple[str, str]]:
     return found
 
 
-def _sentences(graph: Mapping[str, Any], privacy: Mapping[str, Any]) -> list[str]:
+def _sentences(graph: Mapping[str, Any], privacy: Mapping[str, Any], given: Given) -> list[str]:
     """What was found, how sure that is, and at what price."""
-    n_rows, edges = privacy["public"]["n_samples"], graph["edges"]
+    n_rows = privacy["public"]["n_samples"]
+    edges = [symbol for a, symbol, b in graph["edges"] if {a, b} not in given]
     unit = _counted(privacy["public"])
-    directed = sum(symbol in ("-->", "<--") for _, symbol, _ in edges)
+    directed = sum(symbol in ("-->", "<--") for symbol in edges)
     rows = "" if n_rows is None else f"{n_rows:,} {unit} and "
     found = (
         f"In a table of {rows}{len(graph['names'])} columns, {_count(len(edges), 'pair')} of "
         f"columns {'was' if len(edges) == 1 else 'were'} found to be directly related"
     )
     found += f"; for {directed} of them the graph names a direction." if edges else "."
-    return [f"Found: {found}", f"How sure: {_how_sure(graph)}", f"Price: {_price(privacy)}"]
+    if told := len(graph["edges"]) - len(edges):
+        found += (
+            f" {_count(told, 'edge')} {'was' if told == 1 else 'were'} not found but given: "
+            "known before, or what the domain says was set."
+        )
+    return [f"Found: {found}", f"How sure: {_how_sure(graph, given)}", f"Price: {_price(privacy)}"]
 
 
-def _how_sure(graph: Mapping[str, Any]) -> str:
+def _how_sure(graph: Mapping[str, Any], given: Given) -> str:
     confidence = graph.get("confidence")
     if confidence is None:
         return (
             "no confidence was computed for single edges; noise and chance add and remove edges, "
             "and an arrow is a cause only under the conditions at the end of this page."
         )
-    shares = [pair["adjacent"] for pair in confidence["pairs"] if pair["found"]]
+    shares = [
+        pair["adjacent"]
+        for pair in confidence["pairs"]
+        if pair["found"] and set(pair["pair"]) not in given
+    ]
     if not shares:
         return "there is no edge to be sure of."
     parts, above = [], math.inf

@@ -18,7 +18,7 @@ from jaxcd.discovery.constraint.background import known_to_tests
 from jaxcd.discovery.constraint.colliders import ColliderRule, Judgement, judge_triples, named_sets
 from jaxcd.discovery.constraint.orientation import Triple
 from jaxcd.discovery.constraint.skeleton import SearchSpace, Skeleton, search_pools, search_skeleton
-from jaxcd.discovery.facts import facts_of_release, facts_of_run
+from jaxcd.discovery.facts import facts_of_release, facts_of_run, known_before
 from jaxcd.discovery.result import DiscoveryResult, LevelRecord, SearchPass
 from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph
@@ -229,6 +229,7 @@ class ConstraintSearch:
                 "algorithm": algorithm,
                 "ambiguous_triples": judgement.unfaithful,
                 "knowledge_conflicts": conflicts,
+                **known_before(self.knowledge),
                 **options,
             },
             exhausted=self._run.exhausted or self._run.unanswered,

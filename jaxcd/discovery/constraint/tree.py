@@ -63,7 +63,7 @@ from jaxcd.discovery.constraint.orientation import (
 from jaxcd.discovery.constraint.pc import check_conflicts
 from jaxcd.discovery.constraint.search import check_arguments
 from jaxcd.discovery.constraint.skeleton import SearchSpace
-from jaxcd.discovery.facts import facts_of_run
+from jaxcd.discovery.facts import facts_of_run, known_before
 from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.graphs import Knowledge, MixedGraph
 from jaxcd.privacy import (
@@ -345,7 +345,7 @@ def _searched(
             "algorithm": "tree-pc",
             "test": repr(test),
             "options": repr(options),
-            **({} if knowledge is None else {"knowledge": knowledge.to_json_dict()}),
+            **known_before(knowledge),
             **facts_of_run(
                 accountant,
                 domain=session.domain,

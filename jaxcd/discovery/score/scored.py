@@ -17,7 +17,7 @@ from jaxcd.data import Dataset, Domain, Missing
 from jaxcd.data.sources import Tabular, as_data
 from jaxcd.discovery.constraint.background import check_knowledge
 from jaxcd.discovery.edge_shares import EdgeConfidence
-from jaxcd.discovery.facts import facts_of_release, facts_of_run
+from jaxcd.discovery.facts import facts_of_release, facts_of_run, known_before
 from jaxcd.discovery.interventions import oriented_by_score, with_interventions
 from jaxcd.discovery.repeating import repeatable
 from jaxcd.discovery.result import DiscoveryResult
@@ -79,12 +79,11 @@ class SearchedData:
     ) -> DiscoveryResult:
         """The result: at no cost on data, at the release's on a release."""
         data = self.data
-        known = {} if self.knowledge is None else {"knowledge": self.knowledge.to_json_dict()}
         info: dict[str, Any] = {
             "algorithm": algorithm,
             "score_function": repr(self.config),
             **options,
-            **known,
+            **known_before(self.knowledge),
         }
         if isinstance(data, Release):
             cost, spent = data.cost, data.spent
