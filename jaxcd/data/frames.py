@@ -200,8 +200,20 @@ def _raw_of_series(name: str, series: Any) -> RawColumn:
         return _raw_of_cells(name, _objects(series.to_list()))
     if dtype not in (nw.String, nw.Categorical, nw.Enum):
         return _of_odd_type(name, dtype, len(series))
-    order = tuple(dtype.categories) if dtype == nw.Enum else None
-    return RawColumn(name, **_factorised(series.to_list()), ordered_levels=order)
+    try:
+        order = tuple(dtype.categories) if dtype == nw.Enum else None
+        cells = series.to_list()
+    except UnicodeDecodeError:  # arrow's text is whatever bytes a writer put there
+        order, cells = None, _text_of(series.to_native())
+    return RawColumn(name, **_factorised(cells), ordered_levels=order)
+
+
+def _text_of(cells: Any) -> list[object]:
+    import pyarrow as pa
+
+    from jaxcd.data.arrow import text_of
+
+    return text_of(cells if isinstance(cells, (pa.Array, pa.ChunkedArray)) else pa.array(cells))
 
 
 def _holds_nothing(cells: Any) -> bool:

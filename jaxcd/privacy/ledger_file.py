@@ -133,7 +133,9 @@ class LedgerFile(PrivacyFilter):
                 f"data_set = {data_set!r} is no name; give the owner's name of the data, such as "
                 "'patients 2026-11'"
             )
-        self._lock, self._thread_lock = FileLock(f"{self._path}.lock"), threading.RLock()
+        # One file, one lock: also where it is opened by a symbolic link.
+        self._lock = FileLock(f"{self._path.resolve()}.lock")
+        self._thread_lock = threading.RLock()
         self._records: list[dict[str, Any]] = []
         self._events: list[PrivacyEvent] = []
         self._sums, self._count, self._digest, self._end = Sums(), 0, _START, 0
@@ -141,6 +143,11 @@ class LedgerFile(PrivacyFilter):
         with self._lock:
             if not self._path.exists():
                 self._make(data_set, budget, failure_delta)
+            elif self._path.stat().st_nlink > 1:
+                raise OptionError(
+                    f"path: the file {str(path)!r} has several names (hard links), and who opens "
+                    "it by another would not wait for this run; keep one of them"
+                )
             self._read()
         self._check_same(data_set, budget)
 

@@ -6,10 +6,14 @@ import math
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import jaxcd
 from jaxcd.data.arrow import raw_column
 from jaxcd.data.columns import RawColumn
 from jaxcd.data.frames import raw_columns_of_series
@@ -56,3 +60,38 @@ def test_the_same_cells(column: pa.ChunkedArray) -> None:
         assert found.numbers is not None and found.numbers.dtype == wanted.numbers.dtype
     else:
         assert len(set(found.uniques)) == len(found.uniques)
+
+
+@pytest.mark.parametrize("form", ["plain", "dictionary", "ordered", "sliced", "pandas", "parquet"])
+@pytest.mark.parametrize(
+    ("kind", "raw"),
+    [(pa.string(), pa.binary()), (pa.large_string(), pa.large_binary())],
+    ids=["string", "large_string"],
+)
+def test_no_cell_of_text_makes_reading_fail(kind, raw, form, tmp_path) -> None:
+    """Arrow holds whatever bytes a writer put there; a csv file with them is read, too."""
+    domain = jaxcd.Domain({name: jaxcd.Categorical(("x", "y")) for name in "ab"})
+    read = []
+    for cell in (b"x", b"\xff\xfeSmith"):
+        cells = pa.array([b"y", cell, None, b"y"], type=raw).view(kind)
+        coded = cells.dictionary_encode()
+        made = {
+            "dictionary": coded,
+            "ordered": pa.DictionaryArray.from_arrays(
+                coded.indices, coded.dictionary, ordered=True
+            ),
+            "sliced": pa.concat_arrays([cells, cells]).slice(4, 4),
+        }.get(form, cells)
+        table = pa.table({"a": made, "b": ["x", "y", "x", "y"]})
+        if form == "parquet":
+            pq.write_table(table, tmp_path / "people.parquet")
+            data = jaxcd.read_csv(tmp_path / "people.parquet", domain=domain)
+        elif form == "pandas":
+            wrapped = pd.arrays.ArrowExtensionArray(pa.chunked_array([cells]))
+            data = jaxcd.Dataset.from_frame(
+                pd.DataFrame({"a": wrapped, "b": ["x", "y", "x", "y"]}), domain=domain
+            )
+        else:
+            data = jaxcd.Dataset.from_frame(table, domain=domain)
+        read.append(np.asarray(data.codes).tolist())
+    assert read[0] == read[1] == [[1, 0], [0, 1], [0, 0], [1, 1]]

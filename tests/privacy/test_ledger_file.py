@@ -765,3 +765,35 @@ def test_discover_under_a_ledger_on_the_command_line(path, command):
     command.refuses("ledger", words, "--simulated-noise --epsilon 0.5")
     command.refuses("--ledger", words, "--no-privacy")
     assert path.read_bytes() == content
+
+
+def test_a_symbolic_link_waits_for_the_same_lock(tmp_path):
+    """Two names of one file: the second must not read while the first is between reading and
+    writing, or its charge would write over the other's.
+    """
+    name, link = tmp_path / "people.ledger", tmp_path / "linked.ledger"
+    first = LedgerFile(name, data_set=NAME, budget=Budget(1.0))
+    link.symlink_to(name)
+    second, done = LedgerFile(link), threading.Event()
+
+    def charge():
+        with contextlib.suppress(BudgetExhausted):
+            second.charge(PureEvent(1.0, "second"))
+        done.set()
+
+    with first._lock:
+        thread = threading.Thread(target=charge)
+        thread.start()
+        assert not done.wait(0.3)
+    thread.join()
+    with pytest.raises(BudgetExhausted):
+        first.charge(PureEvent(1.0, "first"))
+    assert LedgerFile(name).spent.epsilon == 1.0
+
+
+def test_a_file_with_two_names_is_refused(tmp_path):
+    name = tmp_path / "people.ledger"
+    LedgerFile(name, data_set=NAME, budget=Budget(1.0))
+    (tmp_path / "other.ledger").hardlink_to(name)
+    with pytest.raises(OptionError, match="hard links"):
+        LedgerFile(name)
