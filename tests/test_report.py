@@ -36,6 +36,7 @@ from jaxcd.plotting import (
     graph_svg,
     plot_graph,
 )
+from jaxcd.plotting.labels import short_labels
 from jaxcd.plotting.layout import layered_layout
 from jaxcd.privacy.budget import unit_words
 from jaxcd.privacy.certificate import Certified
@@ -840,3 +841,12 @@ def test_searches_by_tests_say_what_they_were_told(search: Any) -> None:
     options = {"test": jaxcd.ChiSquare(), "decider": jaxcd.Threshold(0.05)}
     run = search(data, **options, budget=jaxcd.NO_PRIVACY, knowledge=known)
     assert run.info["knowledge"] == known.to_json_dict()
+
+
+@given(st.lists(st.text("ab \x00", min_size=1, max_size=40), unique=True, max_size=6))
+def test_short_labels_are_short_and_tell_names_apart(names: list[str]) -> None:
+    names = [f"a question of the survey {name} and so on, as before" for name in names]
+    labels = short_labels(names, longest=20)
+    assert len(set(labels)) == len(names) and all(1 <= len(label) <= 20 for label in labels)
+    assert all(label.isprintable() for label in labels)
+    assert short_labels(["age", "sex"], longest=20) == ["age", "sex"]

@@ -37,7 +37,9 @@ class _TableTest(DiscreteTest):
     def prepare(self, data: Rows | None, *, key: jax.Array | None = None) -> PreparedTables:
         data = require_rows(data, self.name)
         cardinalities = discrete_cardinalities(
-            data, self.name, "declare it categorical or ordinal, or use FisherZ"
+            data,
+            self.name,
+            "declare it categorical or ordinal, leave it out (data.select), or use KCI",
         )
         return PreparedTables(data, cardinalities, lambda t, a: _evaluate(t, a, self._statistic))
 

@@ -126,8 +126,8 @@ class FisherZ(CITest):
         for name in data.names:
             if isinstance(data.domain[name], Categorical):
                 raise DomainError(
-                    f"FisherZ needs numbers, but {name!r} is categorical; use CovarianceNorm or "
-                    "ChiSquare"
+                    f"FisherZ needs numbers, but {name!r} is categorical; use KCI, which takes all "
+                    "kinds of columns, or ChiSquare where all are discrete"
                 )
         if isinstance(data, Shards):
             return _of_shards(data)

@@ -191,8 +191,8 @@ def _prepare(data: Rows | None, config: HSIC | RCIT, key: jax.Array | None) -> _
     for name in data.names:
         if isinstance(data.domain[name], Categorical):
             raise DomainError(
-                f"{config.name} needs numbers, but {name!r} is categorical; use ChiSquare or "
-                "CovarianceNorm"
+                f"{config.name} needs numbers, but {name!r} is categorical; use KCI, which "
+                "takes all kinds of columns, or ChiSquare where all are discrete"
             )
     n = data.n_samples
     if n < 4:

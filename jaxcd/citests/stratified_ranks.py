@@ -201,7 +201,8 @@ class StratifiedRanks(CITest):
             column = data.domain[name]
             if not isinstance(column, Numeric) and column.kind == "categorical":
                 raise DomainError(
-                    f"{self.name} needs numbers, but {name!r} is categorical; use CovarianceNorm"
+                    f"{self.name} needs numbers, but {name!r} is categorical; use CovarianceNorm, "
+                    "or leave it out (data.select)"
                 )
         return [data.column(name).astype(np.float64) for name in data.names]
 

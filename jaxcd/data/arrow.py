@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxcd.data.arrow_text import text_of
 from jaxcd.data.columns import RawColumn
 
-__all__ = ["raw_column", "raw_columns", "text_of"]
+__all__ = ["raw_column", "raw_columns"]
 
 _FIRST = 10_000  # rows
 
@@ -62,30 +63,6 @@ def raw_column(name: str, cells: Any, *, untyped: bool = False) -> RawColumn:
             places = np.where(_is_known(chunk.indices), places.astype(np.int64), -1)
         parts.append(places.astype(np.int32, copy=False))
     return RawColumn(name, **_tidy(uniques, _joined(parts, pa.int32())), untyped=untyped)
-
-
-def text_of(cells: Any) -> list[object]:
-    """The cells of an arrow array of text as a list; what is no UTF-8 is read as in a csv file, for
-    no cell may make reading fail.
-    """
-    import pyarrow as pa
-
-    try:
-        found: list[object] = cells.to_pylist()
-    except UnicodeDecodeError:
-        parts = cells.chunks if isinstance(cells, pa.ChunkedArray) else [cells]
-        found = [cell for part in parts for cell in _decoded(part)]
-    return found
-
-
-def _decoded(cells: Any) -> list[str | None]:
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(cells.type):
-        levels = _decoded(cells.dictionary)
-        return [None if place is None else levels[place] for place in cells.indices.to_pylist()]
-    raw = cells.cast(pa.large_binary()).to_pylist()
-    return [None if cell is None else cell.decode(errors="replace") for cell in raw]
 
 
 def _floats(chunked: Any) -> NDArray[np.float64]:

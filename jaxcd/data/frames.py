@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxcd.data.arrow_text import text_of
 from jaxcd.data.columns import RawColumn, Unreadable, factorise
 from jaxcd.errors import DataError
 
@@ -210,8 +211,6 @@ def _raw_of_series(name: str, series: Any) -> RawColumn:
 
 def _text_of(cells: Any) -> list[object]:
     import pyarrow as pa
-
-    from jaxcd.data.arrow import text_of
 
     return text_of(cells if isinstance(cells, (pa.Array, pa.ChunkedArray)) else pa.array(cells))
 

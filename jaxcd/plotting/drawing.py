@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxcd.errors import OptionError
 from jaxcd.graphs import Edge, Mark, MixedGraph
+from jaxcd.plotting.labels import short_labels
 from jaxcd.plotting.layout import Layout, layered_layout
 
 if TYPE_CHECKING:
@@ -232,7 +233,7 @@ class Placed:
 
 def place(graph: MixedGraph, truth: MixedGraph | None, edges: list[tuple[Edge, Kind]]) -> Placed:
     """The layout of the edges; in a comparison the truth says where the nodes go."""
-    labels = [_label(name) for name in graph.names]
+    labels = short_labels(graph.names, longest=_LONGEST_LABEL)
     widths = [_text_width(label) + 2 * _BOX_PADDING for label in labels]
     return Placed(graph.names, labels, widths, _layout(graph, truth, edges, widths))
 
@@ -351,17 +352,6 @@ def _layout(
             undirected.append(pair)
     return layered_layout(
         widths, height=_BOX_HEIGHT, directed=directed, undirected=undirected, routed=routed
-    )
-
-
-def _label(name: str) -> str:
-    plain = "".join(
-        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in name
-    )
-    return (
-        plain
-        if len(plain) <= _LONGEST_LABEL
-        else plain[: _LONGEST_LABEL - 1] + "\N{HORIZONTAL ELLIPSIS}"
     )
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from jaxcd.graphs.knowledge import given_edges
 from jaxcd.plotting import STYLES
+from jaxcd.plotting.labels import short_labels
 
 __all__ = ["report_page"]
 
@@ -321,11 +322,8 @@ def _domain(domain: Mapping[str, Any] | None) -> list[tuple[str, str, str]]:
 
 def _matrix(graph: Mapping[str, Any]) -> dict[str, Any]:
     """The graph as a matrix of marks, in the order of the names."""
-    cell, longest = 18, 20
-    shown = [
-        name if len(name) <= longest else name[: longest - 1] + "\N{HORIZONTAL ELLIPSIS}"
-        for name in graph["names"]
-    ]
+    cell = 18
+    shown = short_labels(graph["names"], longest=20)
     margin = 20 + 7 * max(map(len, shown))
     at = {name: margin + cell * i + cell // 2 for i, name in enumerate(graph["names"])}
     cells = []
