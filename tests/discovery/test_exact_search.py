@@ -7,6 +7,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
+import jaxcd
 from jaxcd.data import networks
 from jaxcd.discovery.released import search_histogram
 from jaxcd.discovery.score.exact_search import exact_search
@@ -82,3 +83,40 @@ class _Wide(LocalScore):
 
     def local(self, node: int, parents: tuple[int, ...]) -> float:
         raise AssertionError("refused before anything is scored")
+
+
+@pytest.mark.parametrize("value", [np.nan, -np.inf])
+@pytest.mark.parametrize("of", ["all", "one node", "families"])
+def test_scores_that_are_no_numbers_end(value: float, of: str) -> None:
+    """A search of what was paid for must end, whatever the numbers are."""
+
+    class Odd(LocalScore):
+        names, max_parents, most_exact = ("a", "b", "c"), 2, 22
+
+        def local(self, node: int, parents: tuple[int, ...]) -> float:
+            odd = {"all": True, "one node": node == 1, "families": bool(parents)}[of]
+            return value if odd else -1.0 - len(parents)
+
+    adjacency = exact_search(Odd())
+    assert nx.is_directed_acyclic_graph(nx.from_numpy_array(adjacency, create_using=nx.DiGraph))
+    if of == "families":
+        assert not adjacency.any()
+
+
+def test_columns_of_a_tiny_unit_are_searched() -> None:
+    """Squares of 1e-300 are 0; correlations have no unit."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=5_000)
+    y = (x + rng.normal(size=5_000)) / 8
+    graphs = []
+    for unit in (1.0, 1e-300):
+        domain = jaxcd.Domain({"x": jaxcd.Numeric(-4, 4), "y": jaxcd.Numeric(-unit, unit)})
+        data = jaxcd.Dataset.from_array(np.column_stack([x, y * unit]), domain=domain)
+        bought = jaxcd.release(
+            data,
+            jaxcd.SecondMoments(),
+            budget=jaxcd.Budget(2.0, 1e-6),
+            noise=jaxcd.SimulatedNoise(jax.random.key(0)),
+        )
+        graphs.append(jaxcd.search(bought).graph)
+    assert graphs[0] == graphs[1] and graphs[0].n_edges == 1

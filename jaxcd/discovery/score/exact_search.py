@@ -14,6 +14,8 @@ Source:
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from jaxcd.discovery.score.limits import Limits
@@ -58,6 +60,8 @@ def exact_search(score: LocalScore, *, knowledge: Knowledge | None = None) -> np
     limits = Limits.of(knowledge, score.names)
     score = limits.within(score)
     tables = [score.table(v) for v in range(d)]
+    # A score that is no number says nothing for its family.
+    tables = [replace(t, scores=np.where(np.isnan(t.scores), -np.inf, t.scores)) for t in tables]
     gain = tie(sum(float(np.max(table.scores)) for table in tables))
     best = np.full(1 << d, -np.inf)
     best[0] = 0.0
@@ -113,6 +117,8 @@ def _read_back(tables: list[FamilyTable], sink: np.ndarray, d: int) -> np.ndarra
     left = (1 << d) - 1
     while left:
         v = int(sink[left])
+        if not (left >> v) & 1:  # no score of these is finite: any order is as good
+            v = left.bit_length() - 1
         left ^= 1 << v
         table = tables[v]
         allowed = np.where(_masks(table) & ~left, -np.inf, table.scores)

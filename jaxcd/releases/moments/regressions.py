@@ -41,7 +41,7 @@ class Regressions:
         """
         release = self._release
         errors = release.untilted
-        scale = np.sqrt(np.diag(release.covariance))
+        scale = release.deviations
         left = [self._place[name] for name in (x, *given)]
         outcome = self._place[y]
         inverse = np.linalg.inv(release.correlation[np.ix_(left, left)])

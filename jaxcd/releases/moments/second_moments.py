@@ -281,7 +281,17 @@ class ReleasedSecondMoments(Release):
     @cached_property
     def standardised_axes(self) -> np.ndarray:
         """Directions B, (p, p), with correlation B diag(l) B^T."""
-        return self.axes / np.sqrt(np.diag(self.covariance))[:, None]
+        deviations = self.deviations[:, None]
+        return self.axes / np.where(deviations > 0, deviations, 1.0)
+
+    @cached_property
+    def deviations(self) -> np.ndarray:
+        """Standard deviations, (p,), in the columns' units, also where their squares underflow."""
+        parts = self.axes * np.sqrt(self.untilted.variances)
+        largest = np.abs(parts).max(axis=1)
+        shares = parts / np.where(largest > 0, largest, 1.0)[:, None]
+        found: np.ndarray = largest * np.sqrt(np.sum(shares**2, axis=1))
+        return found
 
     @cached_property
     def correlation(self) -> np.ndarray:
