@@ -265,6 +265,8 @@ def discover(
     """Discover a causal graph in a table, or in a sample from a network."""
     from jaxcd.cli import options, paid, running, screen
     from jaxcd.data import Missing
+    from jaxcd.privacy import Budget
+    from jaxcd.queries.door import check_unit
     from jaxcd.report import check_folder, write_report
 
     today = datetime.date.today().isoformat()  # before the data is read
@@ -325,6 +327,8 @@ def discover(
     reading = Missing.of(missing)
     loaded = source.load(budget=budget, pag=asked.finds_pag)
     loaded = dataclasses.replace(loaded, data=loaded.data.reading(reading))
+    if isinstance(budget, Budget):  # before anything is said of the rows
+        check_unit(loaded.data, budget, by_person=True)
     plan = running.plan(loaded, asked, budget=budget, knowledge=known)
     noise, key = options.randomness(seed=seed, simulated=simulated_noise)
     talkative = not (as_json or quiet)

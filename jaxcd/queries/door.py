@@ -37,7 +37,7 @@ from jaxcd.privacy import (
 )
 from jaxcd.privacy.accountant import BY_PERSON_ONLY
 
-__all__ = ["Door", "public_count"]
+__all__ = ["Door", "check_unit", "public_count"]
 
 
 def public_count(data: Rows, budget: Budget | NoPrivacy) -> int:
@@ -48,9 +48,18 @@ def public_count(data: Rows, budget: Budget | NoPrivacy) -> int:
     return data.n_people if by_person else data.n_samples
 
 
-def _check_unit(data: Rows, budget: Budget, *, by_person: bool) -> None:
-    """Raises PrivacyError where the budget promises another unit than the data's domain declares,
-    OptionError where what reads the rows has no bound for a person.
+def check_unit(data: Rows, budget: Budget, *, by_person: bool) -> None:
+    """Refuses a budget whose unit is not that of the data; public facts decide, but for data of one
+    person.
+
+    Args:
+        data: the rows.
+        budget: of the run.
+        by_person: whether what reads the rows has a bound for a person.
+
+    Raises:
+        PrivacyError: the budget promises another unit than the data's domain declares.
+        OptionError: what reads the rows has no bound for a person.
     """
     if budget.unit is Unit.PERSON:
         if not data.has_people:
@@ -127,7 +136,7 @@ class Door:
                 "budget=NO_PRIVACY"
             )
         if isinstance(budget, Budget) and self._data is not None:
-            _check_unit(self._data, budget, by_person=by_person)
+            check_unit(self._data, budget, by_person=by_person)
         self.by_person = isinstance(budget, Budget) and budget.unit is Unit.PERSON
         self.n_samples = (
             public_count(self._data, budget)
