@@ -44,6 +44,12 @@ def effect(
     draws: Annotated[
         int, whole_option("Without --graph: how often graphs are drawn anew, from 0.")
     ] = 20,
+    knowledge: Annotated[
+        Path | None,
+        option(
+            "JSON file of what is known of the graph; not with --graph, which is taken as it is."
+        ),
+    ] = None,
     missing: MissingReading = "ignore",
     plot: Annotated[Path | None, option("Image file for a forest plot (.png, .svg, .pdf).")] = None,
     as_json: AsJson = False,
@@ -52,6 +58,7 @@ def effect(
     import json
 
     import jaxcd
+    from jaxcd.cli import options
     from jaxcd.places import check_new_file
 
     check_release(release)
@@ -59,6 +66,10 @@ def effect(
         if plot.suffix.lower() not in (".png", ".svg", ".pdf"):
             raise OptionError(f"--plot {str(plot)!r}: give a file that ends in .png, .svg or .pdf")
         check_new_file("--plot", plot, force=True, cure="one such as effect.png")
+    if graph is not None and knowledge is not None:
+        raise OptionError(
+            "--knowledge: the graph of --graph is taken as it is; drop one of the two"
+        )
     given = None if graph is None else _read(graph)
     found = jaxcd.effect(
         jaxcd.Release.load(release),
@@ -69,6 +80,7 @@ def effect(
         outcome_level=outcome_level,
         level=level,
         missing=missing,
+        knowledge=options.knowledge(knowledge),
         n_draws=draws,
     )
     if plot is not None:

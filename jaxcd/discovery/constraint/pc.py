@@ -86,7 +86,8 @@ def pc(
             and not asked, and a pair with a required edge is joined and not asked; a forbidden
             direction orients its edge the other way.  Knowledge wins over the data: a collider that
             contradicts it is not written.  Separating sets hold no column of a tier later than both
-            ends.
+            ends.  Tiers are read of joined pairs: what they imply along a path through a column
+            without a tier, :func:`jaxcd.discovery.oriented_by_knowledge` adds to a CPDAG.
         progress: True prints a line a level; a function is called with each LevelRecord.
 
     Returns:
