@@ -62,10 +62,10 @@ class _OnScores(Regressions):
     def standardised_residuals(self, given: tuple[int, ...], targets: np.ndarray) -> np.ndarray:
         return self.residuals(given, targets)
 
-    def first_jumps(self, given: Any, candidate: Any, few: np.ndarray) -> tuple[()]:
+    def first_jumps(self, given: Any, candidate: Any, few: np.ndarray, weights: Any) -> tuple[()]:
         return ()
 
-    def more_jumps(self, given: Any, rest: np.ndarray, terms: Any) -> tuple[()]:
+    def more_jumps(self, given: Any, rest: np.ndarray, terms: Any, weights: Any) -> tuple[()]:
         return ()
 
     def _factorise(

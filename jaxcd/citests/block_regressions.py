@@ -116,15 +116,17 @@ class BlockRegressions:
             for candidate, target in zip(chosen, targets, strict=True)
         ]
         for part in parts_of_targets(len(chosen), together=together):
+            candidate = chosen[part[0]]
             terms: tuple[jumps.Term, ...] = ()
-            new = self._agreed(self._first.first_jumps(given, chosen[part[0]], few[:, part]))
-            new = new or self._more_jumps(given, [found[i] for i in part], terms)
+            (weights,) = self._blocks.agreed(self._first.oblique(given, candidate, few[:, part]))
+            new = self._agreed(self._first.first_jumps(given, candidate, few[:, part], weights))
+            new = new or self._more_jumps(given, [found[i] for i in part], terms, weights)
             while new:
                 terms += new
                 for i in part:
-                    left = self._left_beside(given, chosen[i], targets[i], terms)
+                    left = self._left_beside(given, chosen[i], targets[i], terms, weights)
                     found[i] = self._unexplained(left, targets[i])
-                new = self._more_jumps(given, [found[i] for i in part], terms)
+                new = self._more_jumps(given, [found[i] for i in part], terms, weights)
         return found
 
     def _unexplained(self, rest: jax.Array, target: jax.Array) -> jax.Array:
@@ -133,11 +135,15 @@ class BlockRegressions:
         return self._blocks.rows(_times, [rest], [np.float64(left > NOTHING * size)])
 
     def _more_jumps(
-        self, given: Columns, rest: Sequence[jax.Array], terms: tuple[jumps.Term, ...]
+        self,
+        given: Columns,
+        rest: Sequence[jax.Array],
+        terms: tuple[jumps.Term, ...],
+        weights: np.ndarray,
     ) -> tuple[jumps.Term, ...]:
         """The same terms in every process."""
         few = np.column_stack([self._blocks.head(each, MOST_CHOICE_ROWS) for each in rest])
-        return self._agreed(self._first.more_jumps(given, few, terms))
+        return self._agreed(self._first.more_jumps(given, few, terms, weights))
 
     def _agreed(self, terms: Sequence[jumps.Term]) -> tuple[jumps.Term, ...]:
         (table,) = self._blocks.agreed(jumps.table_of(terms))
@@ -174,12 +180,17 @@ class BlockRegressions:
         return block_ridge.leave_one_out_residuals(blocks, spectrum, target, PENALTIES * blocks.n)
 
     def _left_beside(
-        self, given: Columns, candidate: Candidate, target: jax.Array, terms: Sequence[jumps.Term]
+        self,
+        given: Columns,
+        candidate: Candidate,
+        target: jax.Array,
+        terms: Sequence[jumps.Term],
+        weights: np.ndarray,
     ) -> jax.Array:
         """The residual with more free terms."""
         blocks, kernel = self._blocks, with_kernel(candidate)
         z = block_units.joined(blocks, [self.column(v) for v in given])
-        beside = blocks.rows(_term_rows, [z], [jumps.table_of(terms)])
+        beside = blocks.rows(_term_rows, [z], [jumps.table_of(terms), weights])
         spectrum = self._factorise(given, kernel, target, beside=beside)
         self.n_factorisations += 1
         return block_ridge.leave_one_out_residuals(blocks, spectrum, target, PENALTIES * blocks.n)
@@ -227,7 +238,9 @@ def _sizes(x: jax.Array, real: jax.Array) -> jax.Array:
     return jnp.sum(jnp.abs(x))
 
 
-def _term_rows(z: jax.Array, real: jax.Array, table: jax.Array) -> jax.Array:
+def _term_rows(z: jax.Array, real: jax.Array, table: jax.Array, weights: jax.Array) -> jax.Array:
+    if z.shape[1] > 1:
+        z = jnp.concatenate([z, _weighted(z, real, weights)[:, None]], axis=1)
     return jumps.term_columns(z, table)
 
 

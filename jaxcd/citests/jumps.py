@@ -8,6 +8,8 @@ other given Z: of x = sign(z) + e and y = floor(1.5 z) + f, e and f normal with 
 
 *Terms.*  1[z_j > a] times one, times another column (the slope changes), or times an earlier term
 (a threshold within a part of the rows): the basis functions of a regression tree and of MARS.
+Besides the columns z_j is their weighted sum of the target's single-index model, for thresholds of
+a sum: a score of symptoms, the body-mass index.
 
 *Search.*  Rows are put into the order of z_j.  With u the residual times what the term is
 multiplied by, the contrast of the w rows behind a place and the w rows before it is
@@ -62,6 +64,7 @@ __all__ = [
     "term_columns",
     "terms_beside_a_line",
     "terms_of",
+    "with_sum",
 ]
 
 #: At most so many terms of a target; what is free costs a parameter each.
@@ -70,6 +73,7 @@ _WIDTHS = (16, 32, 64, 128, 256, 512, 1024)
 #: Every w / 8-th place is looked at first, then all places near the best.
 _PARTS = 8
 _CLIP = 3.0  # of a column, in standard deviations, as a factor
+_DIGITS = 9  # of a weighted sum, whose spread is one
 _EQUAL = 1e-9  # contrasts are equal up to this share; of equal ones the first counts
 
 
@@ -90,6 +94,15 @@ class Order(NamedTuple):
 
     rows: np.ndarray
     places: np.ndarray
+
+
+def with_sum(z: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The columns z (n, d) and, of two and more, behind them their sum with these weights (d,),
+    rounded: equal rows have equal sums on any processor.
+    """
+    if z.shape[1] < 2:
+        return z
+    return np.column_stack([z, np.round(z @ weights, _DIGITS)])
 
 
 def order_of(column: np.ndarray) -> Order:

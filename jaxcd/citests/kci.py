@@ -4,7 +4,10 @@ r"""A kernel test of conditional independence in linear time, whose null needs n
 one-to-one function of x given Z, so that independence of x and y given Z is that of r and s.  The 8
 leading components phi of a Gaussian kernel's features of r are bounded, and they are regressed on Z
 once more: what is left, phi - E[phi | Z], has mean zero given Z whatever the law of the error.  (A
-label stands as its indicators.)
+label, and a number of at most nine values, stands as its indicators.  The spread of a rare event is
+a function of Z alone, nearly, so that its residual over its spread would be what the regression
+misses, and nothing else: of two events of 1 %, more frequent with Z and independent given it, .95
+of 40 data sets of 2,000 rows were called dependent.)
 
 *Statistic.*  T = |n^{-1/2} sum_i phi_i (x) psi_i|^2, the squared norm of the mean of the outer
 products.  Under independence these have mean zero given Z, hence T is asymptotically sum_j l_j
@@ -107,8 +110,9 @@ class KCI(ProductTest):
 
     is under independence a sum of squares of normal variables whose covariance is read off the
     products; the p-value has its first three cumulants, estimated without bias.  Margin: T less its
-    critical value.  Columns: all types, as x, y and in Z; labels stand as indicators.  Sensitivity:
-    none is stated, so that a private run refuses the test.
+    critical value.  Columns: all types, as x, y and in Z; labels, and x and y of at most
+    nine values, stand as indicators.  Sensitivity: none is stated, so that a private run refuses
+    the test.
 
     It assumes that the regressions are learned, each faster than n^{-1/4}.  Spread, shape and
     levels of the errors may depend on Z.  Dependence whose mean over Z is zero in every feature
@@ -162,8 +166,9 @@ class KCI(ProductTest):
         return features.fourier_kernel(length=2 * _CLIP, bandwidth=self.bandwidth)
 
     def residual(self, of: ResidualsInMemory, v: int, given: tuple[int, ...]) -> np.ndarray:
-        found = of.columns(v)
-        if v not in of.labels:
+        by_level = of.has_few_levels(v)
+        found = of.columns(v, by_level=by_level)
+        if not by_level:
             if given:
                 found = of.regressions.standardised_residuals(given, found)
             with double_precision():
@@ -178,8 +183,9 @@ class KCI(ProductTest):
     def block_residual(
         self, of: ResidualsInBlocks, v: int, given: tuple[int, ...]
     ) -> list[jax.Array]:
-        found = of.columns(v)
-        if v not in of.labels:
+        by_level = of.has_few_levels(v)
+        found = of.columns(v, by_level=by_level)
+        if not by_level:
             if given:
                 found = of.regressions.standardised_residuals(given, found)
             unit = block_units.robust_unit(of.blocks, found[0])

@@ -146,6 +146,8 @@ _NARROW = ((Candidate("raw", "joint", 0.5), 2_000), (Candidate("raw", "joint", 0
 #: share must beat the constant before a weighted sum is looked for: twice three units of
 #: log-likelihood.
 _SEEN = 6.0
+#: A sum of which one column has this share of the length of the weights is that column.
+_ONE_COLUMN = 0.999
 #: With fewer rows jumps are looked for before the smooth fit, too, at most so many.
 _FEW_ROWS, _MOST_FIRST_JUMPS = 600, 8
 #: Sets of which trials are held: as many as are worked on at once, and the last.
@@ -217,26 +219,42 @@ class Regressions:
         rest = _unexplained(rest, targets)
         for part in parts_of_targets(len(chosen), together=together):
             candidate, some = chosen[part[0]], targets[:, part]
+            weights = self.oblique(given, candidate, some[: self.n_choice])
             terms: tuple[jumps.Term, ...] = ()
-            new = self.first_jumps(given, candidate, some[: self.n_choice])
-            new = new or self.more_jumps(given, rest[:, part], terms)
+            new = self.first_jumps(given, candidate, some[: self.n_choice], weights)
+            new = new or self.more_jumps(given, rest[:, part], terms, weights)
             while new:
                 terms += new
-                left = self._left_beside(given, candidate, some, terms)
+                left = self._left_beside(given, candidate, some, terms, weights)
                 rest[:, part] = _unexplained(left, some)
-                new = self.more_jumps(given, rest[:, part], terms)
+                new = self.more_jumps(given, rest[:, part], terms, weights)
         return rest
 
+    def oblique(self, given: tuple[int, ...], candidate: Candidate, few: np.ndarray) -> np.ndarray:
+        """The weights of a sum of the columns at whose thresholds jumps are looked for, too (a
+        score from which a drug is given), (d,): those of the single-index model of a target on the
+        first rows, (n, 1).  Zeros where the sum is one column, where nothing is seen of Z, and of
+        several targets.
+        """
+        nothing = np.zeros(self._width(given))
+        if len(nothing) < 2 or few.shape[1] > 1 or candidate.kernel == "none":
+            return nothing
+        found = self.direction(given, "raw", few[:, 0]).weights
+        return nothing if np.abs(found).max() >= _ONE_COLUMN * np.linalg.norm(found) else found
+
     def first_jumps(
-        self, given: tuple[int, ...], candidate: Candidate, few: np.ndarray
+        self, given: tuple[int, ...], candidate: Candidate, few: np.ndarray, weights: np.ndarray
     ) -> tuple[jumps.Term, ...]:
         """Free terms with which a candidate explains the first rows of targets, (n, t), better than
         alone; where there are few rows, else none.
+
+        Args:
+            weights: of :meth:`oblique`.
         """
         if self._n_samples >= _FEW_ROWS:
             return ()
-        z = self.coordinates(given, "raw")[: len(few)]
-        orders = [order for v in given for order in self._orders_of(v)]
+        z = jumps.with_sum(self.coordinates(given, "raw")[: len(few)], weights)
+        orders = self._orders_in(given, z)
         terms = jumps.terms_beside_a_line(z, orders, few, most=_MOST_FIRST_JUMPS)
         if not terms:
             return ()
@@ -251,13 +269,20 @@ class Regressions:
         return terms if gained > jumps.gain_needed(z, terms) else ()
 
     def more_jumps(
-        self, given: tuple[int, ...], rest: np.ndarray, terms: Sequence[jumps.Term]
+        self,
+        given: tuple[int, ...],
+        rest: np.ndarray,
+        terms: Sequence[jumps.Term],
+        weights: np.ndarray,
     ) -> tuple[jumps.Term, ...]:
         """Free terms besides ``terms`` that what is left of targets, (n, t), calls for, read off
         the first rows.
+
+        Args:
+            weights: of :meth:`oblique`.
         """
-        z = self.coordinates(given, "raw")[:MOST_CHOICE_ROWS]
-        orders = [order for v in given for order in self._orders_of(v)]
+        z = jumps.with_sum(self.coordinates(given, "raw")[:MOST_CHOICE_ROWS], weights)
+        orders = self._orders_in(given, z)
         new = jumps.more_terms(z, orders, rest[:MOST_CHOICE_ROWS], terms)
         return tuple(new[: jumps.MOST_TERMS - len(terms)])
 
@@ -355,9 +380,11 @@ class Regressions:
         candidate: Candidate,
         targets: np.ndarray,
         terms: Sequence[jumps.Term],
+        weights: np.ndarray,
     ) -> np.ndarray:
         """The same with more free terms."""
-        beside = jumps.columns_of(self.coordinates(given, "raw"), terms)
+        z = jumps.with_sum(self.coordinates(given, "raw"), weights)
+        beside = jumps.columns_of(z, terms)
         kernel = with_kernel(candidate)
         spectrum = self._factorise(given, kernel, targets, self._rank, beside=beside)
         with self._lock:
@@ -418,6 +445,11 @@ class Regressions:
         d).
         """
         return np.column_stack([self._column(v, kind) for v in given])
+
+    def _orders_in(self, given: tuple[int, ...], z: np.ndarray) -> list[jumps.Order]:
+        """Of the columns of the set, and of what is behind them in z."""
+        found = [order for v in given for order in self._orders_of(v)]
+        return found + [jumps.order_of(column) for column in z.T[len(found) :]]
 
     def _orders_of(self, v: int) -> list[jumps.Order]:
         """Of the first rows of a column, or of the indicators of its labels."""

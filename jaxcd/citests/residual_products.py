@@ -31,6 +31,7 @@ from jaxcd.ops import block_units
 from jaxcd.ops.row_blocks import RowBlocks, over_rows
 
 __all__ = [
+    "MOST_LEVELS",
     "PreparedProducts",
     "ProductTest",
     "Products",
@@ -170,11 +171,31 @@ class _ProductsInBlocks(Products):
         return np.where(both, covariance / np.where(both, np.outer(scale, scale), 1.0), 0.0)
 
 
+#: A numeric column of at most so many values may stand as indicators of them.
+MOST_LEVELS = 9
+
+
 class Residuals(abc.ABC):
     """Where a test's residuals come from.  n: rows.  labels: positions of labels."""
 
     n: int
     labels: frozenset[int]
+
+    def __init__(self) -> None:
+        self._few: dict[int, bool] = {}
+
+    @abc.abstractmethod
+    def _whole(self, v: int) -> np.ndarray:
+        """The numbers of a column, (n,)."""
+
+    def has_few_levels(self, v: int) -> bool:
+        """Whether a column is of labels, or has at most nine values."""
+        if v not in self._few:
+            whole = self._whole(v)
+            # mostly the first rows show more
+            few = len(np.unique(whole[:1000])) <= MOST_LEVELS
+            self._few[v] = v in self.labels or (few and len(np.unique(whole)) <= MOST_LEVELS)
+        return self._few[v]
 
     @property
     @abc.abstractmethod
@@ -227,6 +248,7 @@ class ResidualsInMemory(Residuals):
     """
 
     def __init__(self, values: np.ndarray, labels: tuple[int, ...], rank: int) -> None:
+        super().__init__()
         self.n = len(values)
         self.values, self.labels = values, frozenset(labels)
         self.regressions = Regressions(values, labels=labels, rank=rank)
@@ -251,10 +273,16 @@ class ResidualsInMemory(Residuals):
             self._residuals = {k: v for k, v in self._residuals.items() if k[1] == given}
             self.regressions.keep(given)
 
-    def columns(self, v: int) -> np.ndarray:
-        """A column as numbers: standardised (n, 1), or indicators (n, levels - 1) of labels."""
+    def _whole(self, v: int) -> np.ndarray:
+        found: np.ndarray = self.values[:, v]
+        return found
+
+    def columns(self, v: int, *, by_level: bool = False) -> np.ndarray:
+        """A column as numbers: standardised (n, 1), or indicators (n, levels - 1) of labels, and
+        ``by_level`` of any column.
+        """
         column = self.values[:, v]
-        if v not in self.labels:
+        if not (by_level or v in self.labels):
             return mapped(column, "target")[:, None]
         return mapped(column, "labels")
 
@@ -275,11 +303,11 @@ class ResidualsInBlocks(Residuals):
     """
 
     def __init__(self, data: Shards, labels: tuple[int, ...], rank: int) -> None:
+        super().__init__()
         self.n, self.labels = data.n_samples, frozenset(labels)
         self.blocks = data.in_blocks()
-        self.regressions = BlockRegressions(
-            self.blocks, data.numbers_in(_order(self.n)), labels=labels, rank=rank
-        )
+        self._numbers = data.numbers_in(_order(self.n))
+        self.regressions = BlockRegressions(self.blocks, self._numbers, labels=labels, rank=rank)
         self._residuals: dict[tuple[int, tuple[int, ...]], jax.Array] = {}
 
     @property
@@ -301,10 +329,16 @@ class ResidualsInBlocks(Residuals):
             self._residuals[v, given] = block_units.joined(self.blocks, found)
         return self._residuals[v, given]
 
-    def columns(self, v: int) -> list[jax.Array]:
-        """A column as numbers, rows () each: standardised, or the indicators of labels."""
-        found = self.regressions.column(v, "target")
-        return block_units.parted(self.blocks, found) if v in self.labels else [found]
+    def _whole(self, v: int) -> np.ndarray:
+        return self._numbers(v)
+
+    def columns(self, v: int, *, by_level: bool = False) -> list[jax.Array]:
+        """A column as numbers, rows () each: standardised, or the indicators of labels, and
+        ``by_level`` of any column.
+        """
+        if not (by_level or v in self.labels):
+            return [self.regressions.column(v, "target")]
+        return block_units.parted(self.blocks, self.regressions.column(v, "labels"))
 
     def centred(self, columns: Sequence[jax.Array]) -> list[jax.Array]:
         """Less their means."""
