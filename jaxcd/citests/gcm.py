@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -33,7 +34,8 @@ def _largest_of_normals(correlation: np.ndarray) -> np.ndarray:
     """1,999 draws of max_j |N_j|, N of this correlation (m, m): the same ones at every call, points
     of a numerical integral rather than randomness of the test."""
     values, vectors = np.linalg.eigh(correlation)
-    root = vectors * np.sqrt(np.maximum(values, 0))
+    # the symmetric root: it does not depend on the signs that a processor gives the vectors
+    root = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
     draws = np.random.default_rng(0).standard_normal((len(values), _DRAWS))
     return np.abs(root @ draws).max(axis=0)
 
@@ -91,6 +93,7 @@ class GCM(ProductTest):
 
     weighted: bool = False
     rank: int = 200
+    by_column: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_whole("rank", self.rank, 1, cure="200 is usual")
@@ -124,7 +127,7 @@ class GCM(ProductTest):
     def answer(self, products: Products, alpha: float) -> tuple[float, float, float]:
         n = products.n
         mean, square = products.mean(), products.mean_square()
-        spread = square - mean**2
+        spread = square - mean**2 if products.null is None else np.diag(products.null)
         proper = spread > _LOST * max(square.max(), 1e-300)
         scale = np.where(proper, np.sqrt(np.where(proper, spread, 1.0)), 1.0)
         z = np.where(proper, math.sqrt(n) * mean / scale, 0.0)
@@ -132,7 +135,12 @@ class GCM(ProductTest):
         if len(z) == 1:
             log_pvalue = tails.normal_two_sided_log_pvalue(z)[0]
             return float(z[0]), float(log_pvalue), largest - tails.normal_quantile(alpha / 2)
-        null = _largest_of_normals(products.correlation(scale, proper))
+        if products.null is None:
+            correlation = products.correlation(scale, proper)
+        else:
+            both = np.outer(proper, proper)
+            correlation = np.where(both, products.null / np.outer(scale, scale), 0.0)
+        null = _largest_of_normals(correlation)
         pvalue = (1 + np.sum(null >= largest)) / (len(null) + 1)
         critical = float(np.quantile(null, 1 - alpha, method="higher"))
         # One rule for both: what the p-value does not reject has no positive margin.

@@ -199,4 +199,6 @@ class KCI(ProductTest):
 
     def answer(self, products: Products, alpha: float) -> tuple[float, float, float]:
         statistic = float(np.sum(products.total() ** 2) / products.n)
-        return statistic, *sum_of_squares(statistic, estimated_traces(products), alpha)
+        known = products.null
+        null = estimated_traces(products) if known is None else traces(known)
+        return statistic, *sum_of_squares(statistic, null, alpha)

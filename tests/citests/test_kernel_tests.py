@@ -286,3 +286,39 @@ def test_kci_reads_few_values_as_it_reads_labels() -> None:
         found = prepared.evaluate(prepared.bucket(query), [query], alpha=0.05)
         answers.append((found.statistic[0], found.log_pvalue[0]))
     assert answers[0] == pytest.approx(answers[1])
+
+
+@pytest.mark.parametrize("test", [jaxcd.KCI(), jaxcd.GCM(), jaxcd.GCM(weighted=True)], ids=repr)
+@pytest.mark.parametrize("as_labels", [False, True])
+def test_events_that_never_meet_are_not_called_dependent(test, as_labels) -> None:
+    """Two events of 1 % and 2,000 rows: .2 meetings are expected, so that none says nothing, and
+    four say much.
+    """
+    n = 2_000
+    kind = jaxcd.Categorical((0, 1)) if as_labels else jaxcd.Numeric()
+    domain = jaxcd.Domain({"x": kind, "y": kind, "z": jaxcd.Numeric()})
+    z = np.random.default_rng(0).normal(size=n)
+    for meetings, expected in ((0, True), (4, False)):
+        x, y = np.zeros(n), np.zeros(n)
+        x[:20] = 1
+        y[20 - meetings : 40 - meetings] = 1
+        data = jaxcd.Dataset.from_array(np.column_stack([x, y, z]), domain=domain)
+        for given in ([], ["z"]):
+            answer = jaxcd.ci_test(data, "x", "y", given=given, test=test, budget=jaxcd.NO_PRIVACY)
+            assert answer.independent == expected, (meetings, given)
+
+
+@pytest.mark.parametrize("test", [jaxcd.KCI(), jaxcd.GCM(), jaxcd.GCM(weighted=True)], ids=repr)
+def test_rare_events_in_blocks_give_the_same(test) -> None:
+    rng = np.random.default_rng(1)
+    z = rng.normal(size=900)
+    x, y = rng.random((2, 900)) < 1 / (1 + np.exp(4 - z))
+    data = jaxcd.Dataset.from_array(np.column_stack([x, y, z]))
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:1]), ("rows",))
+    for given in ([], [2]):
+        query, found = Query.of(0, 1, given), []
+        for rows in (data, data.on(mesh)):
+            prepared = test.prepare(rows)
+            answer = prepared.evaluate(prepared.bucket(query), [query], alpha=0.05)
+            found.append((answer.statistic[0], answer.log_pvalue[0]))
+        assert found[1] == pytest.approx(found[0], rel=1e-5)

@@ -150,7 +150,7 @@ def test_the_null_of_a_sum_of_squares(weights):
 
 class TestTracesOfTheCovarianceOfProducts:
     def products(self, one: np.ndarray, other: np.ndarray):
-        return ProductsInMemory((one.T[:, None] * other.T[None]).reshape(-1, len(one)))
+        return ProductsInMemory([one.T, other.T, np.ones((1, len(one)))])
 
     def test_are_means_over_different_rows(self):
         """Against all pairs and triples of nine rows."""
