@@ -4,10 +4,10 @@ r"""A kernel test of conditional independence in linear time, whose null needs n
 one-to-one function of x given Z, so that independence of x and y given Z is that of r and s.  The 8
 leading components phi of a Gaussian kernel's features of r are bounded, and they are regressed on Z
 once more: what is left, phi - E[phi | Z], has mean zero given Z whatever the law of the error.  (A
-label, and a number of at most nine values, stands as its indicators.  The spread of a rare event is
-a function of Z alone, nearly, so that its residual over its spread would be what the regression
-misses, and nothing else: of two events of 1 %, more frequent with Z and independent given it, .95
-of 40 data sets of 2,000 rows were called dependent.)
+label stands as its indicators.)  Of a number of at most nine values r is the number itself: the
+spread of a rare event is a function of Z alone, nearly, so that its residual over its spread would
+be what the regression misses, and nothing else.  Of two events of 2 %, more frequent with Z and
+independent given it, .95 of 40 data sets of 2,000 rows were called dependent, now .07 of 14.
 
 *Statistic.*  T = |n^{-1/2} sum_i phi_i (x) psi_i|^2, the squared norm of the mean of the outer
 products.  Under independence these have mean zero given Z, hence T is asymptotically sum_j l_j
@@ -110,15 +110,15 @@ class KCI(ProductTest):
 
     is under independence a sum of squares of normal variables whose covariance is read off the
     products; the p-value has its first three cumulants, estimated without bias.  Margin: T less its
-    critical value.  Columns: all types, as x, y and in Z; labels, and x and y of at most
-    nine values, stand as indicators.  Sensitivity: none is stated, so that a private run refuses
-    the test.
+    critical value.  Columns: all types, as x, y and in Z; labels stand as indicators.  Sensitivity:
+    none is stated, so that a private run refuses the test.
 
     It assumes that the regressions are learned, each faster than n^{-1/4}.  Spread, shape and
     levels of the errors may depend on Z.  Dependence whose mean over Z is zero in every feature
-    (its sign changes with Z) escapes it; use ``GCM(weighted=True)``.  Two labels that meet in fewer
-    than about ten rows under independence are rejected too often: shares of .1 each, 200 rows and
-    no Z, in .14 of true nulls at level .05; use :class:`~jaxcd.ChiSquare` there.
+    (its sign changes with Z) escapes it; use ``GCM(weighted=True)``.  Where x and y have
+    few values and rare ones hardly meet, the covariance of the products is that of x times that of
+    y given Z, for their own says nothing of a meeting that did not happen
+    (:meth:`jaxcd.citests.residual_products.Residuals.null`).
 
     Args:
         bandwidth: of the residuals' kernel, positive, in units of IQR / 1.349.
@@ -166,10 +166,9 @@ class KCI(ProductTest):
         return features.fourier_kernel(length=2 * _CLIP, bandwidth=self.bandwidth)
 
     def residual(self, of: ResidualsInMemory, v: int, given: tuple[int, ...]) -> np.ndarray:
-        by_level = of.has_few_levels(v)
-        found = of.columns(v, by_level=by_level)
-        if not by_level:
-            if given:
+        found = of.columns(v)
+        if v not in of.labels:
+            if given and not of.has_few_levels(v):
                 found = of.regressions.standardised_residuals(given, found)
             with double_precision():
                 phi = hsic.centred_features(
@@ -183,10 +182,9 @@ class KCI(ProductTest):
     def block_residual(
         self, of: ResidualsInBlocks, v: int, given: tuple[int, ...]
     ) -> list[jax.Array]:
-        by_level = of.has_few_levels(v)
-        found = of.columns(v, by_level=by_level)
-        if not by_level:
-            if given:
+        found = of.columns(v)
+        if v not in of.labels:
+            if given and not of.has_few_levels(v):
                 found = of.regressions.standardised_residuals(given, found)
             unit = block_units.robust_unit(of.blocks, found[0])
             phi = block_units.centred_features(of.blocks, unit, self._kernel(), "float64")

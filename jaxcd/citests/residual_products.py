@@ -181,7 +181,7 @@ class _ProductsInBlocks(Products):
 
 
 _FEW_MEETINGS = 10
-#: A numeric column of at most so many values may stand as indicators of them.
+#: A numeric column of at most so many values has few.
 MOST_LEVELS = 9
 
 
@@ -359,12 +359,10 @@ class ResidualsInMemory(Residuals):
         found: np.ndarray = self.values[:, v]
         return found
 
-    def columns(self, v: int, *, by_level: bool = False) -> np.ndarray:
-        """A column as numbers: standardised (n, 1), or indicators (n, levels - 1) of labels, and
-        ``by_level`` of any column.
-        """
+    def columns(self, v: int) -> np.ndarray:
+        """A column as numbers: standardised (n, 1), or indicators (n, levels - 1) of labels."""
         column = self.values[:, v]
-        if not (by_level or v in self.labels):
+        if v not in self.labels:
             return mapped(column, "target")[:, None]
         return mapped(column, "labels")
 
@@ -433,13 +431,10 @@ class ResidualsInBlocks(Residuals):
     def _whole(self, v: int) -> np.ndarray:
         return self._numbers(v)
 
-    def columns(self, v: int, *, by_level: bool = False) -> list[jax.Array]:
-        """A column as numbers, rows () each: standardised, or the indicators of labels, and
-        ``by_level`` of any column.
-        """
-        if not (by_level or v in self.labels):
-            return [self.regressions.column(v, "target")]
-        return block_units.parted(self.blocks, self.regressions.column(v, "labels"))
+    def columns(self, v: int) -> list[jax.Array]:
+        """A column as numbers, rows () each: standardised, or the indicators of labels."""
+        found = self.regressions.column(v, "target")
+        return block_units.parted(self.blocks, found) if v in self.labels else [found]
 
     def centred(self, columns: Sequence[jax.Array]) -> list[jax.Array]:
         """Less their means."""
