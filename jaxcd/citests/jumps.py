@@ -53,6 +53,7 @@ from jaxcd.ops import double_precision
 from jaxcd.ops.standardising import near_one
 
 __all__ = [
+    "MOST_COLUMNS",
     "MOST_TERMS",
     "Order",
     "Term",
@@ -72,6 +73,9 @@ MOST_TERMS = 16
 _WIDTHS = (16, 32, 64, 128, 256, 512, 1024)
 #: Every w / 8-th place is looked at first, then all places near the best.
 _PARTS = 8
+#: Of more columns, such as the indicators of a label of many levels, no jumps are looked for, and no
+#: sum of kernels is compared: time grows with their square, and indicators are free terms anyway.
+MOST_COLUMNS = 40
 _CLIP = 3.0  # of a column, in standard deviations, as a factor
 _DIGITS = 9  # of a weighted sum, whose spread is one
 _EQUAL = 1e-9  # contrasts are equal up to this share; of equal ones the first counts
@@ -126,7 +130,7 @@ def more_terms(
     n, d = z.shape
     size = np.abs(rest).max(axis=0)
     units = [near_one(each) for each in rest[:, size > 0].T]
-    if not units or not d:
+    if not units or not 0 < d <= MOST_COLUMNS:
         return []
     earlier = np.asarray(columns_of(z, known))[:, : len(known)] if known else np.empty((n, 0))
     factors = np.clip(np.column_stack([np.ones(n), z, earlier]), -_CLIP, _CLIP).T

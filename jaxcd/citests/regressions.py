@@ -297,7 +297,7 @@ class Regressions:
 
     def candidates(self, given: tuple[int, ...]) -> tuple[Candidate, ...]:
         """Those that are compared."""
-        several = _SEVERAL if self._width(given) > 1 else ()
+        several = _SEVERAL if 1 < self._width(given) <= jumps.MOST_COLUMNS else ()
         return (_CONSTANT, *_JOINT, *self._narrow, *several)
 
     def choose(

@@ -254,3 +254,16 @@ def test_equal_rows_have_equal_sums():
     found = jumps.with_sum(z, np.random.default_rng(1).normal(size=5))
     assert found.shape == (7 * 301, 6) and len(np.unique(found[:, 5])) == 7
     assert jumps.with_sum(z[:, :1], np.ones(1)).shape == (7 * 301, 1)
+
+
+def test_labels_of_many_levels_take_no_minutes():
+    """A label a row: neither jumps nor kernels of 299 indicators, and an answer."""
+    n = 300
+    rng = np.random.default_rng(0)
+    values = np.column_stack([rng.normal(size=(n, 2)), np.arange(n)])
+    regressions = Regressions(values, labels=[2], rank=100)
+    assert {each.kernel for each in regressions.candidates((2,))} == {"none", "joint"}
+    z = regressions.coordinates((2,), "raw")
+    orders = [jumps.order_of(column) for column in z.T]
+    assert jumps.more_terms(z, orders, np.sign(values[:, :1]), ()) == []
+    assert np.isfinite(regressions.residuals((2,), values[:, :2])).all()
