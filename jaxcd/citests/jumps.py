@@ -73,8 +73,8 @@ MOST_TERMS = 16
 _WIDTHS = (16, 32, 64, 128, 256, 512, 1024)
 #: Every w / 8-th place is looked at first, then all places near the best.
 _PARTS = 8
-#: Of more columns, such as the indicators of a label of many levels, no jumps are looked for, and no
-#: sum of kernels is compared: time grows with their square, and indicators are free terms anyway.
+#: Of more columns, such as the indicators of a label of many levels, no jumps are looked for, and
+#: no sum of kernels is compared: time grows with their square; indicators are free terms anyway.
 MOST_COLUMNS = 40
 _CLIP = 3.0  # of a column, in standard deviations, as a factor
 _DIGITS = 9  # of a weighted sum, whose spread is one
