@@ -116,8 +116,8 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "claims-unchecked",
         "privacy.registry:entry_of",
-        "entry if entry is not None and getattr(module, kind.__qualname__, None) is kind else None",
-        "entry or REGISTRY[0]",
+        "_BY_NAME.get(_place(part))",
+        "_BY_NAME.get(_place(part), REGISTRY[0])",
         "proved: only for registered classes",
     ),
     Bug(
