@@ -81,6 +81,7 @@ from jaxcd.privacy import NO_PRIVACY, Budget, LedgerFile, SimulatedNoise, receip
 from jaxcd.privacy.verifying import verify
 from jaxcd.releases import (
     CanonicalCorrelation,
+    Discretised,
     Features,
     Histogram,
     LogLinear,
@@ -106,6 +107,7 @@ __all__ = [
     "CovarianceNorm",
     "Dataset",
     "DiscoveryResult",
+    "Discretised",
     "Domain",
     "ExponentialSelect",
     "Features",

@@ -595,8 +595,8 @@ def release(
             :class:`jaxcd.Table`.
         kind: ``Histogram()`` of all columns together (discrete, up to 8,192 cells), ``Marginals()``
             (discrete, many columns), ``SecondMoments()`` (numeric, linear), ``Tetrachoric()``
-            (numeric, many columns) or ``Features()``
-            (numeric or mixed, additive models).
+            (numeric, many columns), ``Features()`` (numeric or mixed, additive models) or
+            ``Discretised()`` (mixed, many columns or few rows).
         domain: with a frame or a path, the declared type of every column (or the path of a domain
             file); None infers one, without privacy.
         missing: the reading of missing cells that the search will use, "ignore" or "level"; None

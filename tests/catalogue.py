@@ -173,6 +173,7 @@ KINDS = (
     KindRow(jaxcd.LogLinear(), discrete, jaxcd.ChiSquare(), (jaxcd.BIC,), pure=True),
     KindRow(jaxcd.SecondMoments(), numeric, jaxcd.FisherZ(), (jaxcd.BIC,)),
     KindRow(jaxcd.Tetrachoric(), numeric, jaxcd.FisherZ(), (jaxcd.BIC,)),
+    KindRow(jaxcd.Discretised(bins=2), mixed, jaxcd.ChiSquare(), (jaxcd.BIC,)),
     KindRow(jaxcd.Features(n_features=2), mixed, jaxcd.CanonicalCorrelation(), (jaxcd.BIC,)),
 )
 

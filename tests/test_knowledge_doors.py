@@ -74,7 +74,12 @@ def mixed() -> jaxcd.Dataset:
 
 @functools.cache
 def bought(kind: str) -> jaxcd.releases.Release:
-    data = {"SecondMoments": numeric, "Tetrachoric": numeric, "Features": mixed}.get(kind, asia)()
+    data = {
+        "SecondMoments": numeric,
+        "Tetrachoric": numeric,
+        "Features": mixed,
+        "Discretised": mixed,
+    }.get(kind, asia)()
     return jaxcd.release(data, getattr(jaxcd, kind)(), budget=BUDGET, noise=simulated(2))
 
 
@@ -89,7 +94,15 @@ def on_data(search: Any, data: Callable[[], jaxcd.Dataset] = asia, **options: An
 
 PRIVATE: dict[str, Any] = {"budget": BUDGET, "noise": simulated(5)}
 CHAINS = {"n_steps": 300, "burn_in": 50, "key": jax.random.key(0)}
-KINDS = ("Histogram", "Marginals", "LogLinear", "SecondMoments", "Tetrachoric", "Features")
+KINDS = (
+    "Histogram",
+    "Marginals",
+    "LogLinear",
+    "Discretised",
+    "SecondMoments",
+    "Tetrachoric",
+    "Features",
+)
 BY_SCORE: dict[str, Run] = {
     **{f"search of {kind}": on_release(kind) for kind in KINDS},
     "search_histogram": on_release("Histogram", search_histogram, max_parents=1),
@@ -129,7 +142,7 @@ EVERY = {**BY_SCORE, **BY_TESTS}
 
 
 def names_in(search: str) -> tuple[str, ...]:
-    if "mixed" in search or "eatures" in search:
+    if any(word in search for word in ("mixed", "eatures", "Discretised")):
         return mixed().names
     numbers = ("numbers", "linear", "econd", "Tetrachoric")
     return numeric().names if any(word in search for word in numbers) else asia().names

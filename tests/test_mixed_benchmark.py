@@ -53,6 +53,7 @@ def test_main(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [(row["method"], row["epsilon"]) for row in rows] == [
         ("Features", 1.0),
         ("Features", None),
+        ("Discretised", 1.0),
         ("6 bins", 1.0),
     ]
     assert all(

@@ -18,7 +18,7 @@ from jaxcd.advice.planning import plan_release
 from jaxcd.api import Algorithm
 from jaxcd.decisions import Threshold, TreeOptions
 from jaxcd.errors import DataError, DomainError, OptionError
-from jaxcd.releases import Features, Histogram, LogLinear, Marginals, SecondMoments
+from jaxcd.releases import Discretised, Features, Histogram, LogLinear, Marginals, SecondMoments
 from tests.helpers import refused, simulated
 
 PURE, BOTH = jaxcd.Budget(1.0), jaxcd.Budget(1.0, 1e-6)
@@ -279,12 +279,29 @@ def test_what_is_refused():
         )
 
 
-def test_bins_are_advised_where_features_hide_much():
+def test_quantiles_are_advised_where_features_hide_much():
     """benchmarks.mixed, 10 columns at epsilon 1: bins are ahead at 1,000 rows, not at 3,000."""
     mixed = numeric(5, **{name: jaxcd.Categorical((0, 1, 2)) for name in "uvwxy"})
     few, many = (jaxcd.recommend(mixed, n, budget=BOTH) for n in (1_000, 3_000))
-    assert few.title == many.title == Features().title
-    assert "jaxcd.Binned" in few.warning and many.warning is None
+    assert few.kind == Discretised() and many.kind == Features()
+    assert "hides what is below" in few.warning and many.warning is None
+
+
+def test_many_mixed_columns_go_into_tables_of_quantiles():
+    def found(n_columns, n):
+        columns = {f"c{i}": jaxcd.Categorical((0, 1, 2)) for i in range(n_columns // 2)}
+        return jaxcd.recommend(numeric(n_columns // 2, **columns), n, budget=BOTH)
+
+    assert found(300, 20_000).kind == Discretised() and found(300, 20_000).warning is None
+    assert found(300, 300).kind == Discretised()  # fewer rows than features
+    assert "can choose" in found(300, 300).warning
+    assert found(20, 100_000).kind == Features()
+
+
+def test_few_pairs_that_can_be_chosen_are_warned_of():
+    wide = discrete(*[3] * 300)
+    assert "can choose" in jaxcd.recommend(wide, 2_000, budget=BOTH).warning
+    assert jaxcd.recommend(wide, 100_000, budget=BOTH).warning is None
 
 
 def test_mixed_columns_have_confidence_and_no_tests(monkeypatch):
@@ -305,7 +322,8 @@ def test_fewer_rows_than_features_are_refused_at_once():
     with pytest.raises(
         DataError, match="30 rows for 45 features; give more rows than features, or fewer columns$"
     ):
-        jaxcd.recommend(domain, 30, budget=BOTH)
+        Features().check(domain, 30)
+    assert jaxcd.recommend(domain, 30, budget=BOTH).kind == Discretised()
 
 
 class TestPlanOfRelease:

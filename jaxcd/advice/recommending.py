@@ -20,7 +20,8 @@ recommendation warns, and says that these were chosen by hand.
    correlations.  On random linear and nonlinear models of 20 to 200 columns with 20,000 rows at
    epsilon 1 (one or two of each) the one overtook the other at about 50 columns, where the tree saw
    a fifth of the rows.
-5. Numeric beside nominal columns, delta > 0 or no privacy: covariances of features.
+5. Numeric beside nominal columns, delta > 0 or no privacy: covariances of features; where their
+   noise hides more than an eighth of the rows, tables of numeric columns cut at quantiles.
 6. No privacy: PC.
 7. Where columns may be hidden (``latent=True``): the same release, and GFCI on it; FCI where 4 or 6
    chose tests.  On nine cases of four networks with 100,000 rows (``benchmarks.priv_fci``, epsilon
@@ -56,10 +57,11 @@ from jaxcd.checks import check_flag
 from jaxcd.data import Domain, Numeric
 from jaxcd.data.interventions import Interventions
 from jaxcd.decisions import TreeOptions
-from jaxcd.errors import OptionError
+from jaxcd.errors import DataError, OptionError
 from jaxcd.privacy import NO_PRIVACY, Budget, NoPrivacy, Unit
 from jaxcd.privacy.budget import delta_warning
 from jaxcd.releases import (
+    Discretised,
     Features,
     Histogram,
     LogLinear,
@@ -339,8 +341,10 @@ def _discrete(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
         return _release(
             kind, tuple(reasons), (measured, joint, *private), _noisy(LogLinear, hidden)
         )
+    warning = _noisy(Marginals, planned.smallest_share)
+    n_chosen = Marginals().n_selected(domain, n_samples, budget=budget)
     return _release(
-        kind, tuple(reasons), (joint, *private), _noisy(Marginals, planned.smallest_share)
+        kind, tuple(reasons), (joint, *private), warning or _few_chosen(n_chosen, domain.n_columns)
     )
 
 
@@ -429,14 +433,19 @@ def _of_signs(
     planned = plan_release(domain, n_samples, kind=kind, budget=budget)
     n_pairs, n_chosen = math.comb(p, 2), kind.n_selected(domain, n_samples, budget=budget)
     chosen = (f"Of {n_pairs:,} pairs of columns {n_chosen:,} are chosen, and share the noise.",)
-    warning = None
-    if 0 < n_chosen < _LEAST_CHOSEN * p:
-        warning = (
-            f"this budget can choose {n_chosen:,} of {n_pairs:,} pairs, and below "
-            f"{_LEAST_CHOSEN:g} a column expect to miss half of the graph or more; "
-            f"{math.sqrt(_LEAST_CHOSEN * p / n_chosen):.1f} times the rows would do"
-        )
-    return _release(kind, (*reasons, *(chosen if n_chosen else ()), planned.words), others, warning)
+    why = (*reasons, *(chosen if n_chosen else ()), planned.words)
+    return _release(kind, why, others, _few_chosen(n_chosen, p))
+
+
+def _few_chosen(n_chosen: int, n_columns: int) -> str | None:
+    """A warning where so few pairs can be chosen that little is found; of 0 all are measured."""
+    if not 0 < n_chosen < _LEAST_CHOSEN * n_columns:
+        return None
+    return (
+        f"this budget can choose {n_chosen:,} of {math.comb(n_columns, 2):,} pairs, and below "
+        f"{_LEAST_CHOSEN:g} a column expect to miss half of the graph or more; "
+        f"{math.sqrt(_LEAST_CHOSEN * n_columns / n_chosen):.1f} times the rows would do"
+    )
 
 
 _LINEAR = "All columns are numeric, and their relations were declared to be linear."
@@ -452,12 +461,9 @@ _TAKES_BOTH = (
 )
 
 
-# benchmarks.mixed: 10 columns, 1,000 rows, epsilon 1: arc F1 .42 in bins, .11 by features; they are
-# even where features hide a fifth of the rows, and features are ahead from there.
-_IN_BINS = (
-    'or declare about six bins for each numeric column ("bins" in a domain file, jaxcd.Binned): '
-    "tables of bins found more where so much is hidden"
-)
+# Where features hide more than this share of the rows, tables of quantiles found more (random mixed
+# models of 10 to 150 columns with 2,000 to 50,000 rows, and benchmarks.mixed).
+_FEATURES_SEE: float = _LIMITS["features_over_tables"]
 _ROWS_ONLY_IN_SUMS = (
     "Numbers that may be missing, and people with several rows, have a place in sums over rows, "
     "such as covariances of features, and none in tests on rows."
@@ -466,7 +472,10 @@ _ROWS_ONLY_IN_SUMS = (
 
 def _mixed(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
     kind = Features()
-    kind.check(domain, n_samples)
+    try:
+        kind.check(domain, n_samples)
+    except DataError:
+        return _in_quantiles(domain, n_samples, budget, "there are more features than rows")
     beside = nominal_beside_numeric(domain) is not None
     reason = _TAKES_BOTH if beside else _ROWS_ONLY_IN_SUMS
     planned = plan_release(domain, n_samples, kind=kind, budget=budget)
@@ -475,9 +484,37 @@ def _mixed(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
     hidden = plan_release(
         domain, n_samples, kind=replace(kind, n_features=2), budget=budget
     ).smallest_share
-    noisy = _noisy(Features, hidden)
-    warning = noisy and f"{noisy}; {_IN_BINS}"
-    return _release(kind, (reason, planned.words), (_no_tests(domain),), warning)
+    if hidden > _FEATURES_SEE:
+        why = (
+            f"their noise hides what is below {hidden:.1%} of the rows, and from "
+            f"{_FEATURES_SEE:.0%} on tables found more"
+        )
+        return _in_quantiles(domain, n_samples, budget, why)
+    tables = Alternative(
+        Discretised.title,
+        "conditioning on a bin is less than conditioning on the number: they found less where "
+        f"features hide less than {_FEATURES_SEE:.0%} of the rows",
+    )
+    return _release(kind, (reason, planned.words), (tables,), None)
+
+
+def _in_quantiles(
+    domain: Domain, n_samples: int, budget: Budget, against_features: str
+) -> Recommendation:
+    """Tables of numeric columns cut at quantiles, where noise on features hides much."""
+    kind = Discretised().chosen(domain, n_samples, budget=budget)
+    planned = plan_release(domain, n_samples, kind=kind, budget=budget)
+    reasons = (
+        f"Numeric columns are cut at quantiles that the budget buys, into {kind.bins} bins each, "
+        "and go into tables with the others.",
+        planned.words,
+    )
+    features = Alternative(Features.title, against_features)
+    in_levels = kind.in_levels(domain)
+    n_chosen = Marginals().n_selected(in_levels, n_samples, budget=budget)
+    warning = _noisy(Discretised, planned.smallest_share)
+    warning = warning or _few_chosen(n_chosen, domain.n_columns)
+    return _release(Discretised(), reasons, (features,), warning)
 
 
 def _no_tests(domain: Domain) -> Alternative:
@@ -485,7 +522,7 @@ def _no_tests(domain: Domain) -> Alternative:
     return Alternative(
         Marginals.title,
         f"they count levels: column {numeric!r} and its like would have to be declared ordinal "
-        "with public bins, which found less but where few rows or a small epsilon hide much",
+        "with public bins, or cut at quantiles (jaxcd.Discretised), which found less",
     )
 
 

@@ -30,6 +30,11 @@ from jaxcd.privacy import NoiseSource
 __all__ = ["person_release_cases", "release_cases"]
 
 
+# So much is spent on the bins that all are there, and their number is a fact.
+_IN_BINS = jaxcd.Discretised(bins=3, share=0.5)
+_OF_BINS: dict[str, Any] = {"map_levels": 10, "bins": 3}
+
+
 def release_cases() -> Iterator[Case]:
     """Releases where the unit is a row."""
     every, n_every = every_record(20), 4 * len(ROWS)
@@ -129,6 +134,15 @@ def release_cases() -> Iterator[Case]:
         trials=12,
         least=0.5,
     )
+    yield Case(
+        "release, Discretised",
+        ("Discretised",),
+        _bought(_IN_BINS, jaxcd.Budget(40.0, 1e-3)),
+        mixed_pairs,
+        lambda data: dataclasses.replace(_plain_facts(data), **_OF_BINS),
+        trials=12,
+        least=0.5,
+    )
 
 
 def person_release_cases() -> Iterator[Case]:
@@ -162,6 +176,15 @@ def person_release_cases() -> Iterator[Case]:
             trials=trials,
             least=least,
         )
+    yield Case(
+        "release by person, Discretised",
+        ("Discretised",),
+        _bought(_IN_BINS, budget(80.0)),
+        people_pairs(MIXED, 9, ends),
+        lambda data: dataclasses.replace(_person_facts(data), **_OF_BINS),
+        trials=40,
+        least=0.5,
+    )
     yield Case(
         "release by person, Marginals, Laplace",
         ("Marginals",),

@@ -45,6 +45,7 @@ class Facts:
         subset: rows of a sieve's subset.
         record: Delta of a score of a pair, or of what a test releases itself, or 0.
         map_levels: depth of rank maps.
+        bins: in which numeric columns are counted; 0 where they are not.
         pure: whether the budget has no delta.
         by_person: whether n counts people, whose rows have weights.
     """
@@ -56,6 +57,7 @@ class Facts:
     subset: int = 0
     record: float = 0.0
     map_levels: int = 11
+    bins: int = 0
     pure: bool = False
     by_person: bool = False
 
@@ -96,7 +98,7 @@ def farthest_moments(levels: Sequence[int], weight: float = 1.0) -> float:
 
 
 def _discrete(facts: Facts) -> list[int]:
-    return [k for k in facts.levels if k is not None]
+    return [k or facts.bins for k in facts.levels if k or facts.bins]
 
 
 def _n_numeric(facts: Facts) -> int:

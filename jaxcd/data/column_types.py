@@ -366,6 +366,16 @@ class Binned(_MayBeMissing):
             for place, (low, high) in enumerate(itertools.pairwise(self.edges))
         )
 
+    def bins_of(self, values: np.ndarray, missing: np.ndarray | None = None) -> np.ndarray:
+        """The codes of numbers, int32, as they count: of their bins; NaN as a cell without a
+        number.  missing: which cells are missing; None for none.
+        """
+        codes = np.searchsorted(np.array(self.edges[1:-1]), values, side="right").astype(np.int32)
+        codes[np.isnan(values)] = self.catch_all
+        if missing is not None and self.missing_code is not None:
+            codes[missing] = self.missing_code
+        return codes
+
     @property
     def bounds(self) -> tuple[float, float]:
         """The outer edges."""

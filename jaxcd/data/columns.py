@@ -317,11 +317,7 @@ def _fitted_bins(raw: RawColumn, column: Binned, clip: bool) -> Fitted:
     values, missing = _read_numbers(raw, column)
     inside = (values >= column.edges[0]) & (values <= column.edges[-1])
     misfits = ~missing & ~(np.isfinite(values) if clip else inside)
-    bins = np.searchsorted(np.array(column.edges[1:-1]), values, side="right").astype(np.int32)
-    bins[np.isnan(values)] = column.catch_all
-    if column.missing_code is not None:
-        bins[missing] = column.missing_code
-    return Fitted(bins, misfits)
+    return Fitted(column.bins_of(values, missing), misfits)
 
 
 def all_within(values: NDArray[np.float64], low: float, high: float) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,6 +19,7 @@ from jaxcd.data.checked_arrays import (
     checked_people,
     frozen_block,
 )
+from jaxcd.data.column_types import Binned
 from jaxcd.data.columns import RawColumn, encode, infer_columns, is_missing
 from jaxcd.data.domain import Domain, Numeric, describe, observed_domain
 from jaxcd.data.missing import Missing
@@ -312,6 +313,28 @@ class Dataset(Rows):
             OptionError: It is neither.
         """
         return dataclasses.replace(self, missing=Missing.of(missing))
+
+    def in_bins(self, bins: Mapping[str, Binned]) -> Dataset:
+        """The same rows, of which the named numeric columns are read in bins.
+
+        Args:
+            bins: by column, public: where they were read off the data, a mechanism must have
+                released them (:class:`jaxcd.Discretised`).
+
+        Raises:
+            DomainError: a column is not numeric, or has other missing cells than its bins.
+        """
+        return _assembled(
+            self.domain.in_bins(bins),
+            (
+                (bins[name].bins_of(self.values(name), self._absent_in(name)), None)
+                if name in bins
+                else (self.column(name), self._absent_in(name))
+                for name in self.names
+            ),
+            self.people,
+            self.n_samples,
+        ).reading(self.missing)
 
     def complete_cases(self, names: Iterable[str]) -> Dataset:
         """The rows in which none of the named columns is missing, in a domain where none can be;

@@ -183,6 +183,26 @@ class Domain:
             interventions=interventions,
         )
 
+    def in_bins(self, bins: Mapping[str, Binned]) -> Domain:
+        """The domain with bins in the place of numeric columns.
+
+        Raises:
+            DomainError: a column is not numeric, or has other missing cells than its bins.
+        """
+        for name, column in bins.items():
+            if not isinstance(self[name], Numeric) or self[name].missing != column.missing:
+                raise DomainError(
+                    f"column {name!r} is not numeric, or its bins have other missing cells; give "
+                    "bins of a numeric column, with the same missing cells"
+                )
+        return Domain(
+            {name: bins.get(name, column) for name, column in self.columns.items()},
+            declared=self.declared,
+            ignored=self.ignored,
+            person=self.person,
+            interventions=self.interventions,
+        )
+
     def __getitem__(self, name: str) -> Column:
         try:
             return self.columns[name]

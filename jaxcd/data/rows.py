@@ -23,6 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxcd.data.column_types import Binned
 from jaxcd.data.domain import Domain
 from jaxcd.data.missing import Missing
 from jaxcd.errors import DataError, DomainError, OptionError
@@ -210,6 +211,12 @@ class Rows(Counted):
     @abc.abstractmethod
     def reading(self, missing: Missing | str) -> Rows:
         """The same rows, whose missing cells searches read in this way."""
+
+    @abc.abstractmethod
+    def in_bins(self, bins: Mapping[str, Binned]) -> Rows:
+        """The same rows, of which numeric columns are read in bins (public): each cell of a row by
+        itself, so that neighbouring tables stay neighbours.
+        """
 
     @property
     def leaves_out(self) -> tuple[bool, ...]:

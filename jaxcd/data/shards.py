@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, cast, final
@@ -25,6 +25,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxcd.data.column_types import Binned
 from jaxcd.data.domain import describe
 from jaxcd.data.missing import Missing
 from jaxcd.data.rows import Block, Columns, Rows, discrete_places
@@ -123,6 +124,10 @@ class Shards(Rows):
         other = copy.copy(self)
         other.missing = Missing.of(missing)
         return other
+
+    def in_bins(self, bins: Mapping[str, Binned]) -> Shards:
+        local = cast(Any, self._local).in_bins(bins)
+        return Shards(local, local.discrete, self._people, self._mesh.mesh)
 
     def check_subsample(self) -> None:
         """Raises OptionError where every process would draw a subsample of its own."""

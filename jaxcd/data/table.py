@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, final
 
@@ -21,13 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxcd.checks import is_whole
-from jaxcd.data.column_types import Numeric
+from jaxcd.data.column_types import Binned, Numeric
 from jaxcd.data.columns import encode
 from jaxcd.data.covers import covers, marginal
 from jaxcd.data.domain import Domain, describe
 from jaxcd.data.engines import Engine, LazyEngine, ParquetEngine
 from jaxcd.data.missing import Missing
 from jaxcd.data.rows import Block, Columns, Rows, discrete_places
+from jaxcd.data.table_in_bins import TableInBins
 from jaxcd.errors import DataError, DomainError, OptionError
 
 __all__ = ["Table"]
@@ -189,6 +190,12 @@ class Table(Rows):
         other = copy.copy(self)
         other.missing = Missing.of(missing)
         return other
+
+    def in_bins(self, bins: Mapping[str, Binned]) -> Rows:
+        """The same table, of which the named numeric columns are read in bins: their counts stream
+        the rows once a question.
+        """
+        return TableInBins(self, bins)
 
     def where(self, rows: NDArray[np.bool_]) -> Table:
         """Refused: a table gives no rows by number.

@@ -105,6 +105,7 @@ import math
 import threading
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any, cast
 
 from ..errors import BudgetExhausted, OptionError, PrivacyError
 from .budget import Accounting, Budget, NoPrivacy, PrivacyCost, Relation, accounting_of
@@ -206,13 +207,37 @@ class LedgerPart(PrivacyFilter):
     """
 
     def __init__(self, whole: PrivacyFilter, *, epsilon: float, rho: float) -> None:
-        self._whole, self._limits, self._sums = whole, Limits(epsilon, rho, math.inf), Sums()
+        self._whole = whole
+        self._limits, self._sums = Limits(epsilon, rho, math.inf), Sums()
         self._lock = threading.RLock()
 
     @property
     def budget(self) -> Budget | NoPrivacy:
         """The budget of the whole."""
         return self._whole.budget
+
+    @property
+    def entries(self) -> tuple[LedgerEntry, ...]:
+        """The events of the whole."""
+        found: tuple[LedgerEntry, ...] = cast(Any, self._whole).entries
+        return found
+
+    @property
+    def guarantee(self) -> PrivacyCost:
+        """That of the whole."""
+        found: PrivacyCost = cast(Any, self._whole).guarantee
+        return found
+
+    @property
+    def spent(self) -> PrivacyCost:
+        """What the events of the whole add up to."""
+        found: PrivacyCost = cast(Any, self._whole).spent
+        return found
+
+    def to_table(self) -> list[dict[str, object]]:
+        """The events of the whole, a row each."""
+        found: list[dict[str, object]] = cast(Any, self._whole).to_table()
+        return found
 
     @property
     def remaining_epsilon(self) -> float:

@@ -200,6 +200,12 @@ REGISTRY: tuple[Entry, ...] = (
         ("features", "features-rank-maps"),
     ),
     Entry(
+        "jaxcd.releases.tables.discretised:Discretised",
+        Role.RELEASE,
+        ("attacks/test_audit.py", "releases/test_discretised.py"),
+        ("discretised-exact", "discretised-ranks", "rank-maps"),
+    ),
+    Entry(
         "jaxcd.privacy.noise:SecureNoise",
         Role.NOISE,
         ("privacy/test_noise.py", "privacy/test_mechanisms.py", "privacy/test_rounded_gaussian.py"),

@@ -10,7 +10,8 @@ weighted sum over rows in which each person counts once (:mod:`jaxcd.ops.people`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import copy
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -20,6 +21,7 @@ from jaxcd.citests import CITest, PreparedTest
 from jaxcd.citests.available_cases import PreparedAvailableCases
 from jaxcd.citests.base import StatisticsSource, require_data
 from jaxcd.data import Dataset, Domain, Missing
+from jaxcd.data.column_types import Binned
 from jaxcd.data.rows import Block, Columns, Rows
 from jaxcd.errors import OptionError, PrivacyError
 from jaxcd.ops.people import PERSON_UNITS
@@ -176,6 +178,13 @@ class Door:
     def wrapped(self, array: np.ndarray | list[np.ndarray]) -> Sensitive:
         """An array computed from the rows, sensitive in a private run."""
         return Sensitive(array, open_to_all=not self.private)
+
+    def in_bins(self, bins: Mapping[str, Binned]) -> Door:
+        """A door to the same rows, of which numeric columns are read in bins, which are public."""
+        other = copy.copy(self)
+        other._data = self._rows.in_bins(bins)
+        other._domain = other._data.domain
+        return other
 
     def counts(self, sets: Sequence[Columns]) -> Sensitive:
         """Joint counts of sets of columns, by position in the domain: a list of int64 arrays (k_1,

@@ -10,6 +10,7 @@ from jaxcd.releases.features.feature_score import FeatureScore
 from jaxcd.releases.moments.gaussian_score import GaussianScore
 from jaxcd.releases.moments.second_moments import ReleasedSecondMoments, SecondMoments
 from jaxcd.releases.plans import Plan
+from jaxcd.releases.tables.discretised import Discretised
 from jaxcd.releases.tables.histogram import Histogram, ReleasedHistogram
 from jaxcd.releases.tables.log_linear import LogLinear, ReleasedLogLinear
 from jaxcd.releases.tables.marginal_purchase import MarginalsNoise
@@ -22,6 +23,7 @@ from jaxcd.releases.tetrachoric.tetrachoric_correlations import ReleasedTetracho
 __all__ = [
     "CanonicalCorrelation",
     "ContrastMoments",
+    "Discretised",
     "FeatureScore",
     "Features",
     "GaussianScore",

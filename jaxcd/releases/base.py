@@ -96,6 +96,11 @@ class ReleaseKind(abc.ABC):
             OptionError: an option does not fit the domain.
         """
 
+    @property
+    def of_levels(self) -> ReleaseKind:
+        """What buys the tables of discrete columns: the kind itself, or a part of it."""
+        return self
+
     def knowing(self, knowledge: Knowledge | None) -> ReleaseKind:
         """The kind that need not measure what is known; the same where that saves nothing."""
         return self
@@ -181,9 +186,13 @@ def kind_to_json(bought: ReleaseKind | None) -> dict[str, Any] | None:
     """The options of a purchase, as a file and a message have them."""
     if bought is None or not is_dataclass(bought):
         return None
+    options = {part.name: getattr(bought, part.name) for part in fields(bought)}
     return {
         "name": type(bought).__name__,
-        **{part.name: plain(getattr(bought, part.name)) for part in fields(bought)},
+        **{
+            name: kind_to_json(option) if isinstance(option, ReleaseKind) else plain(option)
+            for name, option in options.items()
+        },
     }
 
 

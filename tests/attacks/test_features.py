@@ -94,11 +94,11 @@ def test_whole_data_sets_with_the_maps_fixed(monkeypatch: pytest.MonkeyPatch):
     told: list[tuple[float, float]] = []
     import jaxcd.releases.features.feature_covariances as module
 
-    real_maps, real_gaussian = module.release_counted_maps, module.gaussian
+    real_maps, real_gaussian = module.bought_ranks, module.gaussian
     kept = []
 
-    def maps(leaves, accountant, **options):  # type: ignore[no-untyped-def]
-        kept.append(real_maps(leaves, accountant, **options))
+    def maps(*arguments, **options):  # type: ignore[no-untyped-def]
+        kept.append(real_maps(*arguments, **options))
         return kept[0]
 
     def recorded(accountant, values, *, sensitivity, pad, **options):  # type: ignore[no-untyped-def]
@@ -106,7 +106,7 @@ def test_whole_data_sets_with_the_maps_fixed(monkeypatch: pytest.MonkeyPatch):
         told.append((sensitivity, pad))
         return real_gaussian(accountant, values, sensitivity=sensitivity, pad=pad, **options)
 
-    monkeypatch.setattr(module, "release_counted_maps", maps)
+    monkeypatch.setattr(module, "bought_ranks", maps)
     monkeypatch.setattr(module, "gaussian", recorded)
     rng = np.random.default_rng(0)
     domain = Domain({"a": Numeric(), "b": Numeric(-1, 1), "c": Categorical((0, 1, 2))})

@@ -32,6 +32,7 @@ KINDS = {
         "moments": jaxcd.SecondMoments(),
         "signs": jaxcd.Tetrachoric(),
         "features": jaxcd.Features(),
+        "bins": jaxcd.Discretised(),
     },
 }
 

@@ -200,6 +200,7 @@ def people() -> None:
     of_numbers = jaxcd.Dataset(columns, np.empty((2_003, 0), np.int32), values, people=who)
     same_release(of_numbers, jaxcd.SecondMoments(), budget)
     same_release(of_numbers, jaxcd.Tetrachoric(), budget)
+    same_release(of_numbers, jaxcd.Discretised(), budget)
 
 
 @check
@@ -213,6 +214,7 @@ def releases_of_tables() -> None:
 def releases_of_sums() -> None:
     data = mixed(3_001)
     same_release(data, jaxcd.Features())
+    same_release(data, jaxcd.Discretised())
     same_release(numbers(data), jaxcd.SecondMoments())
     same_release(numbers(data), jaxcd.Tetrachoric())
 

@@ -196,9 +196,10 @@ def releases() -> dict:
         (jaxcd.SecondMoments(), numbers),
         (jaxcd.Tetrachoric(selected=6), numbers),
         (jaxcd.Features(), numbers),
+        (jaxcd.Discretised(), numbers),
     ):
         bought = jaxcd.release(data, kind, budget=budget, noise=jaxcd.SimulatedNoise(KEY))
-        found[bought.kind] = [str(edge) for edge in jaxcd.search(bought).graph.edges()]
+        found[kind.word] = [str(edge) for edge in jaxcd.search(bought).graph.edges()]
     return found
 
 

@@ -188,8 +188,22 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "features-rank-maps",
         "releases.features.feature_covariances:_bought",
-        "maps.rank(numeric.index(name), spread(block, name))",
-        f"{RANKS}(spread(block, name))",
+        "maps.rank(numeric.index(name), spread(block, name, domain[name]))",
+        f"{RANKS}(spread(block, name, domain[name]))",
         "replay: release, Features",
+    ),
+    Bug(
+        "discretised-exact",
+        "releases.tables.discretised:_bought_bins",
+        "quantiles(maps, place, column, shares)",
+        f"np.quantile({EXACT}(door.values([name]))[:, 0], shares)",
+        "replay: release, Discretised",
+    ),
+    Bug(
+        "discretised-ranks",
+        "data.column_types:Binned.bins_of",
+        "(np.array(self.edges[1:-1]), values,",
+        f"(np.arange(1, len(self.edges) - 1) / (len(self.edges) - 1), {RANKS}(values),",
+        "replay: release, Discretised",
     ),
 )

@@ -59,8 +59,7 @@ import jax
 import numpy as np
 
 from jaxcd.checks import check_number, check_whole
-from jaxcd.data import Domain, Missing, Numeric
-from jaxcd.data.column_types import Column
+from jaxcd.data import Domain, Missing
 from jaxcd.data.domain import observed_domain
 from jaxcd.data.rows import Block
 from jaxcd.errors import DataError, OptionError
@@ -69,7 +68,6 @@ from jaxcd.ops.people import RECORD
 from jaxcd.ops.tilted_moments import ExactSum, conversion_error, pack, unpack
 from jaxcd.privacy import Accountant, Budget, Ledger, PrivacyCost, gaussian, split
 from jaxcd.privacy.claims import GuaranteeClaim
-from jaxcd.privacy.rank_maps import leaf_counts, release_counted_maps
 from jaxcd.queries import Door
 from jaxcd.releases.base import (
     Parts,
@@ -81,6 +79,7 @@ from jaxcd.releases.base import (
     finite_array,
     paid,
 )
+from jaxcd.releases.bought_ranks import bought_ranks, spread
 from jaxcd.releases.features.canonical_correlation import LEAST_EIGENVALUE, feature_tests
 from jaxcd.releases.features.feature_models import fit_features
 from jaxcd.releases.features.feature_score import FeatureScore
@@ -101,8 +100,7 @@ _GRID = 2.0**-15
 _MOST_CHOSEN = 6
 _NOISY_SHARE = 0.5
 _BLOCK = 1 << 12
-# The rank maps' range on asinh scale; a column with declared bounds is brought to all of it.
-_LOG_RANGE = 8.0
+# Of the rank maps.
 _LEVELS = 11
 
 
@@ -471,16 +469,6 @@ class ReleasedFeatures(Release):
         )
 
 
-def _spread(column: Column, values: np.ndarray, missing: np.ndarray) -> np.ndarray:
-    """The values on the scale of the rank maps, as they are, or with declared bounds so that these
-    are the ends of the range; NaN where the cell is missing.
-    """
-    if isinstance(column, Numeric) and column.lower is not None and column.upper is not None:
-        share = (values - column.lower) / (column.upper - column.lower)
-        values = np.sinh(_LOG_RANGE * np.clip(2 * share - 1, -1.0, 1.0))
-    return np.where(missing, np.nan, values)
-
-
 def feature_moments(
     vectors: Sequence[np.ndarray], weights: np.ndarray | None = None, *, anchor: float
 ) -> np.ndarray:
@@ -545,34 +533,8 @@ def _bought(options: Features, door: Door, accountant: Accountant) -> ReleasedFe
     options = options.chosen(domain, n, rho=rho)
     n_features = options.n_features or 2
 
-    def spread(block: Block, name: str) -> np.ndarray:
-        return _spread(domain[name], block.cells[name], block.is_missing(name))
-
     if numeric:
-        leaves = door.sums(
-            numeric,
-            lambda block: np.stack(
-                [
-                    leaf_counts(
-                        spread(block, name),
-                        log_range=_LOG_RANGE,
-                        n_levels=_LEVELS,
-                        weights=block.weights,
-                    )
-                    for name in numeric
-                ]
-            ),
-        )
-        maps = release_counted_maps(
-            leaves,
-            accountant,
-            rho=map_rho,
-            log_range=_LOG_RANGE,
-            n_levels=_LEVELS,
-            n_samples=n,
-            may_miss=[domain[name].missing is not None for name in numeric],
-            unit=1.0 / door.units,
-        )
+        maps = bought_ranks(door, accountant, numeric, rho=map_rho, n_levels=_LEVELS)
     sizes = options.sizes(domain)
     levels = {
         name: _level_vectors(size + 1)
@@ -585,7 +547,7 @@ def _bought(options: Features, door: Door, accountant: Accountant) -> ReleasedFe
         if name in levels:
             found: np.ndarray = levels[name][block.cells[name]]
             return found
-        ranks = maps.rank(numeric.index(name), spread(block, name))
+        ranks = maps.rank(numeric.index(name), spread(block, name, domain[name]))
         waves = cosine_features(ranks, n_features=n_features, decay=options.decay)
         return np.where(block.is_missing(name)[:, None], 0.0, waves)
 

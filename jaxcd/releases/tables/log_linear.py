@@ -401,7 +401,8 @@ class ReleasedLogLinear(ReleasedInteractions):
 
     def of_available(self, part: AvailableInteractions) -> ReleasedLogLinear:
         """The release of rows without missing cells, with the model that these call for."""
-        options = self.bought if isinstance(self.bought, LogLinear) else LogLinear()
+        bought = self.bought and self.bought.of_levels
+        options = bought if isinstance(bought, LogLinear) else LogLinear()
         cardinalities = tuple(cardinality or 1 for cardinality in part.domain.cardinalities)
         noisy = fit.NoisyInteractions(
             cardinalities, part.n_samples, part.interactions, part.variances
