@@ -121,7 +121,7 @@ def test_links_and_paths_exist() -> None:
 def test_names_exist() -> None:
     tables = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", TEXT, re.MULTILINE)
     names = {name for cell in tables for name in re.findall(r"`(\w+)`", cell)}
-    assert len(names) == 43 and not [name for name in names if not hasattr(jaxcd, name)]
+    assert len(names) == 44 and not [name for name in names if not hasattr(jaxcd, name)]
     for dotted in re.findall(r"`jaxcd\.([\w.]+)`", TEXT):
         target = jaxcd
         for part in dotted.split("."):

@@ -97,7 +97,7 @@ class Discretised(ReleaseKind):
         >>> print(jaxcd.search(bought).graph)
         group --- value
         >>> bought.domain["value"].cardinality
-        4
+        6
     """
 
     claim = GuaranteeClaim(
