@@ -36,6 +36,11 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+def is_writable(text: str) -> bool:
+    """Whether UTF-8 can write it: half of a surrogate pair, which JSON can spell, it cannot."""
+    return not any("\ud800" <= sign <= "\udfff" for sign in text)
+
+
 def number_spelled(text: str) -> int | float | None:
     """The finite number that a text spells, or None; whole numbers come back as exact integers."""
     if "_" in text:  # Python reads 1_000 as a number; files do not mean it
@@ -125,6 +130,11 @@ def _checked_levels(levels: object, kind: str) -> tuple[Level, ...]:
         if not isinstance(value, (str, bool, int, float)):
             raise DomainError(
                 f"level {shown(value)} of a {kind} column must be text, a number or a truth value"
+            )
+        if isinstance(value, str) and not is_writable(value):
+            raise DomainError(
+                f"level {value!r} of a {kind} column holds half of a surrogate pair, which no file "
+                "can hold; correct it"
             )
         if isinstance(value, float) and not math.isfinite(value):
             raise DomainError(

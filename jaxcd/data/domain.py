@@ -40,7 +40,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from jaxcd.data.column_types import Binned, Categorical, Column, Level, LevelIndex, Numeric, Ordinal
+from jaxcd.data.column_types import (
+    Binned,
+    Categorical,
+    Column,
+    Level,
+    LevelIndex,
+    Numeric,
+    Ordinal,
+    is_writable,
+)
 from jaxcd.data.columns import infer_columns
 from jaxcd.data.frames import raw_columns
 from jaxcd.errors import DomainError, FormatError
@@ -101,10 +110,10 @@ class Domain:
         given = self.columns.items() if isinstance(self.columns, Mapping) else self.columns
         columns: dict[str, Column] = {}
         for name, column in given:
-            if not isinstance(name, str) or not name:
+            if not isinstance(name, str) or not name or not is_writable(name):
                 raise DomainError(
-                    f"column name {name!r} must be a text of at least one character; rename the "
-                    "column"
+                    f"column name {name!r} must be a text of at least one character that UTF-8 can "
+                    "write; rename the column"
                 )
             if name in columns:
                 raise DomainError(f"column {name!r} is declared twice; give each column once")

@@ -114,6 +114,7 @@ class PrivateRun:
             pure=True,
             analysis="anm",
             n_samples=self.plan.n_samples,
+            condition=_condition(self.plan),
         )
 
     def answer(
@@ -245,15 +246,20 @@ def stable_distance(pair: Pair, shift: float) -> int:
     return max(0, math.ceil(min(gap / (2 * shift), 1e9)) - 1)
 
 
-def _whose(cost: PrivacyCost, plan: Plan) -> PrivacyCost:
+def _condition(plan: Plan) -> str:
+    """Whom the run does not protect, in words; "" where it protects all."""
     half = {Protect.TEST: ("test", "training"), Protect.TRAIN: ("training", "test")}
     if plan.protect not in half:
-        return cost
+        return ""
     kept, open_half = half[plan.protect]
-    return dataclasses.replace(
-        cost,
-        reason=f"for the {kept} half only, the {open_half} half is not protected; {cost.reason}",
-    )
+    return f"for the {kept} half only, the {open_half} half is not protected"
+
+
+def _whose(cost: PrivacyCost, plan: Plan) -> PrivacyCost:
+    condition = _condition(plan)
+    if not condition:
+        return cost
+    return dataclasses.replace(cost, reason=f"{condition}; {cost.reason}")
 
 
 def private_result(

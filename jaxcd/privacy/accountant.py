@@ -391,30 +391,43 @@ def receipt_of(error: BaseException) -> Receipt | None:
     return found if isinstance(found, Receipt) else None
 
 
-class _Noted(PrivacyFilter):
-    """A ledger file seen by one analysis."""
+class _Above(PrivacyFilter):
+    """The ledger of many analyses, seen by one of them.
 
-    def __init__(self, file: LedgerFile, notes: Callable[[], Mapping[str, Any]]) -> None:
-        self._file, self._notes = file, notes
+    Args:
+        whole: that ledger.
+        notes: what a ledger file records of the analysis.
+        condition: what the analysis does not protect, which the records of its events say there.
+    """
+
+    def __init__(
+        self, whole: PrivacyFilter, notes: Callable[[], Mapping[str, Any]], condition: str
+    ) -> None:
+        self._whole, self._notes, self._condition = whole, notes, condition
 
     @property
-    def budget(self) -> Budget:
-        return self._file.budget
+    def budget(self) -> Budget | NoPrivacy:
+        return self._whole.budget
 
     @property
     def remaining_epsilon(self) -> float:
-        return self._file.remaining_epsilon
+        return self._whole.remaining_epsilon
 
     @property
     def remaining_rho(self) -> float:
-        return self._file.remaining_rho
+        return self._whole.remaining_rho
 
     @property
     def remaining_failures(self) -> float:
-        return self._file.remaining_failures
+        return self._whole.remaining_failures
 
     def charge(self, event: PrivacyEvent) -> int:
-        return self._file.charge_for(event, self._notes())
+        if self._condition and event.record is not None:
+            record = dataclasses.replace(event.record, condition=self._condition)
+            event = dataclasses.replace(event, record=record)
+        if isinstance(self._whole, LedgerFile):
+            return self._whole.charge_for(event, self._notes())
+        return self._whole.charge(event)
 
 
 def open_account(
@@ -429,6 +442,7 @@ def open_account(
     analysis: str = "",
     n_samples: int | None = None,
     by_person: bool = False,
+    condition: str = "",
 ) -> Accountant:
     """The accountant of a new run.
 
@@ -446,6 +460,8 @@ def open_account(
             delta that is not below 1 / n_samples warns (:class:`jaxcd.errors.PrivacyWarning`).
         by_person: whether the run's sensitivities are proved for a person with all of their rows;
             without it a budget with that unit is refused.
+        condition: in words whom the run does not protect; a ledger above it is then not proved for
+            all.
 
     Returns:
         The accountant, over the run's ledger and noise.
@@ -468,6 +484,7 @@ def open_account(
         failure_delta=failure_delta,
         pure=pure,
         analysis=analysis,
+        condition=condition,
     )
     if isinstance(budget, Budget) and (
         words := delta_warning(budget.epsilon, budget.delta, n_samples, unit=budget.unit)
@@ -487,6 +504,7 @@ def _new_account(
     failure_delta: float,
     pure: bool,
     analysis: str,
+    condition: str,
 ) -> Accountant:
     if ledger is None:
         return Accountant(Ledger(budget, failure_delta=failure_delta), noise, parts=parts)
@@ -501,10 +519,6 @@ def _new_account(
             "budget, or leave the ledger out"
         )
     _check_room(budget, ledger, failure_delta, pure=pure)
-    if not isinstance(ledger, LedgerFile):
-        return Accountant(
-            Ledger(budget, failure_delta=failure_delta, under=ledger), noise, parts=parts
-        )
     name = f"{analysis} {uuid.uuid4().hex[:12]}".strip()
 
     def notes() -> Mapping[str, Any]:
@@ -519,8 +533,9 @@ def _new_account(
             **({"claims": claims} if claims else {}),
         }
 
+    above = _Above(ledger, notes, condition)
     accountant = Accountant(
-        Ledger(budget, failure_delta=failure_delta, under=_Noted(ledger, notes)), noise, parts=parts
+        Ledger(budget, failure_delta=failure_delta, under=above), noise, parts=parts
     )
     return accountant
 

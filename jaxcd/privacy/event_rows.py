@@ -51,6 +51,8 @@ def event_row(event: PrivacyEvent, accounting: Accounting = Accounting.ZCDP) -> 
         }
         if record.channel:
             row["channel"] = dict(record.channel)
+        if record.condition:
+            row["condition"] = record.condition
     return row
 
 
@@ -70,6 +72,7 @@ def event_of_row(row: Mapping[str, object]) -> PrivacyEvent:
             tuple(float(scale) for scale in row["scales"]),  # type: ignore[attr-defined]
             float(row["rate"]),  # type: ignore[arg-type]
             tuple(dict(row.get("channel", {})).items()),  # type: ignore[call-overload]
+            str(row.get("condition", "")),
         )
     kinds: dict[str, Any] = {
         "Pure": PureEvent,

@@ -59,6 +59,7 @@ class MechanismRecord:
         rate: the share of the records that a sparse vector looked at.
         channel: of a mechanism that randomises each record: its kind, parameters, and the number of
             levels of each column.
+        condition: in words whom the mechanism does not protect; "" where the price holds for all.
     """
 
     law: Law
@@ -70,6 +71,7 @@ class MechanismRecord:
     scales: tuple[float, ...] = ()
     rate: float = 1.0
     channel: tuple[tuple[str, object], ...] = ()
+    condition: str = ""
 
 
 @dataclass(frozen=True)

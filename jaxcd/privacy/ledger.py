@@ -315,12 +315,6 @@ class Ledger(PrivacyFilter):
                 f"budget must be a Budget or NO_PRIVACY, got {budget!r}: use Budget(epsilon=1.0, "
                 "delta=1e-6)"
             )
-        if isinstance(budget, Budget) and failure_delta and budget.max_rows_per_person > 1:
-            raise OptionError(
-                f"max_rows_per_person = {budget.max_rows_per_person}: a mechanism that fails with "
-                "a small probability has no bound for "
-                "several rows here; use another mechanism, or one row a person"
-            )
         if isinstance(budget, Budget):
             budget = budget.settled(Accounting.GAUSSIAN if under is None else under.accounting)
         check_same_accounting(budget, under)

@@ -117,7 +117,9 @@ class LedgerFile(PrivacyFilter):
     ) -> None:
         from filelock import FileLock
 
-        self._path = Path(path)
+        # One file, one lock, also where it is opened by a symbolic link, and whatever folder the
+        # process goes to.
+        self._path = Path(path).resolve()
         if self._path.is_dir() or not self._path.absolute().parent.is_dir():
             raise OptionError(
                 f"path = {str(path)!r} is no file in a folder that exists; give one such as "
@@ -128,13 +130,14 @@ class LedgerFile(PrivacyFilter):
                 f"budget must be a Budget, got {budget!r}: a ledger file keeps one total, such as "
                 "Budget(4.0, 1e-6)"
             )
-        if data_set is not None and (not isinstance(data_set, str) or not data_set.strip()):
+        if data_set is not None and not (
+            isinstance(data_set, str) and data_set.encode(errors="ignore").strip()
+        ):
             raise OptionError(
                 f"data_set = {data_set!r} is no name; give the owner's name of the data, such as "
                 "'patients 2026-11'"
             )
-        # One file, one lock: also where it is opened by a symbolic link.
-        self._lock = FileLock(f"{self._path.resolve()}.lock")
+        self._lock = FileLock(f"{self._path}.lock")
         self._thread_lock = threading.RLock()
         self._records: list[dict[str, Any]] = []
         self._events: list[PrivacyEvent] = []
@@ -149,6 +152,7 @@ class LedgerFile(PrivacyFilter):
                     "it by another would not wait for this run; keep one of them"
                 )
             self._read()
+        self._limits = Limits.of(self._budget, failure_delta=self._failure_delta)
         self._check_same(data_set, budget)
 
     # ---- the file
@@ -165,6 +169,7 @@ class LedgerFile(PrivacyFilter):
                 f"failure_delta = {failure_delta!r} is no part of delta = {budget.delta!r}; give "
                 "a number from 0 to delta"
             )
+        Limits.of(budget, failure_delta=failure_delta)  # refuses what no ledger keeps
         header = {
             "data_set": data_set,
             "epsilon": budget.epsilon,
@@ -210,8 +215,10 @@ class LedgerFile(PrivacyFilter):
             size = file.seek(0, os.SEEK_END)
             file.seek(max(self._end, _TIP))
             rest = file.read()
-        if confirmed < self._count - 1 or size < self._end:
+        if confirmed < max(1, self._count - 1) or size < self._end:
             raise self._damaged("records that were there are missing")
+        if confirmed == self._count and digest != self._digest:
+            raise self._damaged("it is another file than it was")
         if self._end == 0:
             self._end = _TIP
         while (length := rest.find(b"\n")) >= 0:
@@ -219,6 +226,8 @@ class LedgerFile(PrivacyFilter):
             if not self._take(line):
                 if self._count < confirmed:
                     raise self._damaged(f"record {self._count + 1} was changed")
+                if self._count > confirmed or rest:
+                    raise self._damaged(f"record {self._count + 1}, not the last, was changed")
                 return  # broken off while it was written, and never confirmed
             self._end += length + 1
             if version != str(_version_of(self._budget)):
@@ -227,6 +236,8 @@ class LedgerFile(PrivacyFilter):
                 raise self._damaged("its first line does not belong to its records")
         if self._count < confirmed:
             raise self._damaged(f"it ends after {self._count} of {confirmed} records")
+        if self._count > confirmed + 1:
+            raise self._damaged("its first line is older than its records")
 
     def _take(self, line: bytes) -> bool:
         """Takes in one record; False where it does not follow from the one before."""
@@ -246,7 +257,7 @@ class LedgerFile(PrivacyFilter):
                 # an event of zCDP only has no such rho, and (G) then admits nothing more
                 self._sums = self._sums.plus(event, self.accounting)
                 self._records.append(record)
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             return False
         self._count, self._digest = self._count + 1, digest
         return True
@@ -262,7 +273,6 @@ class LedgerFile(PrivacyFilter):
             unit=Unit(header.get("unit", Unit.ROW.value)),
         )
         self._failure_delta = float(header["failure_delta"])
-        self._limits = Limits.of(self._budget, failure_delta=self._failure_delta)
 
     def _append(self, record: Mapping[str, Any]) -> None:
         """Writes a record and then the tip; a tip that a crash has left behind is mended first, so

@@ -10,6 +10,7 @@ import math
 from fractions import Fraction
 from typing import NamedTuple
 
+from ..errors import OptionError
 from .budget import Accounting, Budget, NoPrivacy, PrivacyCost, Relation, accounting_of
 from .conversion import epsilon_to_rho, rho_to_epsilon
 from .events import PrivacyEvent
@@ -66,6 +67,12 @@ class Limits(NamedTuple):
         """The limits of a budget, of whose delta ``failure_delta`` is set aside."""
         if isinstance(budget, NoPrivacy):
             return Limits(math.inf, math.inf, math.inf)
+        if failure_delta and budget.max_rows_per_person > 1:
+            raise OptionError(
+                f"max_rows_per_person = {budget.max_rows_per_person}: a mechanism that fails with "
+                "a small probability has no bound for several rows here; use another mechanism, or "
+                "one row a person"
+            )
         left = round_down(Fraction(budget.delta) - Fraction(failure_delta))
         rho = rho_limit(budget.epsilon, left, accounting_of(budget)) if left > 0 else 0.0
         rows = budget.max_rows_per_person
@@ -109,6 +116,9 @@ def total_guarantee(
                 f"event {event.label!r} was charged without a mechanism of jaxcd: its price "
                 "is the word of whoever charged it"
             )
+            break
+        if event.record.condition:
+            proven, reason = False, f"event {event.label!r}: {event.record.condition}"
             break
     # For the whole person: the limits are those of a row.
     rho = (

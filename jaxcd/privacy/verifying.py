@@ -307,6 +307,8 @@ def _totals(rows: list[Mapping[str, Any]], claim: _Claim) -> list[Check]:
         else f"sum of rhos {rho:.12g}, which is epsilon {converted:.12g} at delta {left:g}"
     )
     same = _follows(claim.spent, total, min(pure, safe)) and _close(delta, claim.spent_delta)
+    if claim.group > 1 and max(failures, claim.aside) > 0:
+        same, rule = False, "a mechanism that may fail has no bound for several rows a person"
     checks = [
         Check(
             "total",
