@@ -41,9 +41,12 @@ def share_of(question: Question, n_shares: int) -> NoiseShare:
         "grid": question.grid,
     }
     if question.law is MarginalsNoise.GAUSSIAN:
-        return gaussian_share(
-            rho=question.price, pad=question.pad, integral=question.integral, **options
-        )
+        try:
+            return gaussian_share(
+                rho=question.price, pad=question.pad, integral=question.integral, **options
+            )
+        except OverflowError:
+            raise OptionError("question: its noise is beyond the largest float") from None
     if not question.integral or question.grid != 1:
         raise OptionError(
             "kind: with delta = 0 several sites can release a joint histogram only, whose counts "
@@ -111,7 +114,7 @@ def question_of(
         law = MarginalsNoise(body["law"])
         numbers = {name: float(body[name]) for name in ("sensitivity", "price", "pad", "grid")}
         bits, integral, label = body["bits"], body["integral"], body["label"]
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise OptionError("question: a part is missing, or of another kind") from None
     d = len(cardinalities)
     for s in sets:

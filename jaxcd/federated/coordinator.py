@@ -225,11 +225,18 @@ class Coordinator:
         door = FederatedDoor(self._domain, self._ask, lambda: self._n_first or self._n_there)
         bought = kind.buy(door, accountant)  # type: ignore[arg-type]
         self._talk(self._there, "close", {}, "closed")
-        return self._with_words(bought)
+        claims = {name: m.body["claims"] for name, m in joined.items() if m.body.get("claims")}
+        return self._with_words(bought, claims)
 
-    def _with_words(self, bought: Release) -> Release:
+    def _with_words(self, bought: Release, claims: Mapping[str, Any]) -> Release:
+        """claims: by site the classes there whose claims are not jaxcd's own."""
         cost = bought.cost
-        if cost.proven:
+        if cost.proven and claims:
+            said = "; ".join(f"{names} at site {site!r}" for site, names in sorted(claims.items()))
+            cost = dataclasses.replace(
+                cost, proven=False, reason=f"the claims of these classes are their authors': {said}"
+            )
+        elif cost.proven:
             cost = dataclasses.replace(cost, reason=f"{cost.reason}; {self._federation.words}")
         return dataclasses.replace(bought, cost=cost)  # type: ignore[type-var]
 

@@ -138,7 +138,8 @@ class Site:
 
     def _open(self, message: Message) -> Message:
         body = message.body
-        if differs := self._federation.differs(body.get("federation") or {}):
+        federation = body.get("federation")
+        if differs := self._federation.differs(federation if isinstance(federation, dict) else {}):
             raise OptionError(
                 f"open: {', '.join(differs)} are not what site {self.name!r} has agreed to"
             )
@@ -178,6 +179,7 @@ class Site:
             {
                 "n_samples": self._door.n_samples,
                 "secure": self._accountant.noise.secure,
+                "claims": list(self._accountant.claims) if self._accountant.noise.secure else [],
                 "public_key": self._masks.public_key,
             },
         )

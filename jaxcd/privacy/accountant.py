@@ -160,6 +160,11 @@ class Accountant:
         """What mechanisms have released so far."""
         return tuple(self._purchases)
 
+    @property
+    def claims(self) -> tuple[str, ...]:
+        """The classes that took part and whose claims are not jaxcd's own, by name."""
+        return tuple(sorted({*self._claims, *unregistered(*self._sources)}))
+
     def involve(self, *parts: object) -> None:
         """Note further objects whose claims the run rests on."""
         self._claims = tuple(sorted({*self._claims, *unregistered(*parts)}))
@@ -191,8 +196,7 @@ class Accountant:
             return cost
         if not self._noise.secure:
             return dataclasses.replace(cost, proven=False, reason=SIMULATED)
-        claims = tuple(sorted({*self._claims, *unregistered(*self._sources)}))
-        if claims:
+        if claims := self.claims:
             return dataclasses.replace(
                 cost, proven=False, reason=f"the claims of {', '.join(claims)} are their authors'"
             )
@@ -522,11 +526,7 @@ def _new_account(
     name = f"{analysis} {uuid.uuid4().hex[:12]}".strip()
 
     def notes() -> Mapping[str, Any]:
-        claims = (
-            [*accountant._claims, *unregistered(*accountant._sources)]
-            if accountant.noise.secure
-            else []
-        )
+        claims = list(accountant.claims) if accountant.noise.secure else []
         return {
             "analysis": name,
             "secure": accountant.noise.secure,

@@ -173,6 +173,30 @@ def test_simulated_and_secure_noise_say_what_they_are() -> None:
     assert "all that 1 sites know" in bought.cost.reason
 
 
+def test_a_site_whose_noise_is_somebody_elses_makes_no_proved_release() -> None:
+    """It says so when it joins: the noise of a class of its own may be none."""
+    data = four()
+    federation = jaxcd.federated.Federation(tuple(data), jaxcd.Budget(1.0), dropouts=1)
+
+    def cost(strange: str | None) -> Any:
+        lines = {
+            name: jaxcd.federated.LocalLine(
+                jaxcd.federated.Site(
+                    name, rows, federation, **({"noise": Silent()} if name == strange else {})
+                ).answer
+            )
+            for name, rows in data.items()
+        }
+        domain = next(iter(data.values())).domain
+        return (
+            jaxcd.federated.Coordinator(federation, domain, lines).release(jaxcd.Histogram()).cost
+        )
+
+    assert cost(None).proven
+    found = cost(sorted(data)[1])
+    assert not found.proven and "Silent" in found.reason and sorted(data)[1] in found.reason
+
+
 def test_the_release_is_a_file_as_any_other(tmp_path: Path) -> None:
     for kind in (jaxcd.Histogram(), jaxcd.Marginals()):
         bought = Net(dropouts=1).release(kind)

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
@@ -797,3 +798,98 @@ def test_a_file_with_two_names_is_refused(tmp_path):
     (tmp_path / "other.ledger").hardlink_to(name)
     with pytest.raises(OptionError, match="hard links"):
         LedgerFile(name)
+
+
+@pytest.mark.parametrize("opened_first", ["link", "file"])
+def test_a_link_to_a_file_that_is_made_is_that_file(opened_first, tmp_path):
+    """A link whose target is not there yet: one ledger, whichever name makes it."""
+    (tmp_path / "shared").mkdir()
+    target, link = tmp_path / "shared" / "people.ledger", tmp_path / "linked.ledger"
+    link.symlink_to(target)
+    names = (link, target) if opened_first == "link" else (target, link)
+    first, second = (LedgerFile(name, data_set=NAME, budget=Budget(1.0)) for name in names)
+    assert link.is_symlink() and first.path == second.path == target
+    first.charge(PureEvent(1.0, "first"))
+    with pytest.raises(BudgetExhausted):
+        second.charge(PureEvent(1.0, "second"))
+
+
+def test_a_relative_path_stays_where_it_was(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ledger = LedgerFile("people.ledger", data_set=NAME, budget=Budget(1.0))
+    (tmp_path / "else").mkdir()
+    copy = tmp_path / "else" / "people.ledger"
+    copy.write_bytes((tmp_path / "people.ledger").read_bytes())
+    monkeypatch.chdir(copy.parent)
+    ledger.charge(PureEvent(1.0, "a count"))
+    assert LedgerFile(tmp_path / "people.ledger").remaining_epsilon == 0
+    assert LedgerFile(copy).remaining_epsilon == 1
+
+
+def test_another_file_of_the_same_length_is_noticed(tmp_path):
+    one, two = (
+        LedgerFile(tmp_path / name, data_set=NAME, budget=Budget(4.0)) for name in ("one", "two")
+    )
+    one.charge(PureEvent(0.5, "a count"))
+    two.charge(PureEvent(3.5, "a count"))
+    (tmp_path / "one").write_bytes((tmp_path / "two").read_bytes())
+    with pytest.raises(FormatError, match="another file"):
+        one.charge(PureEvent(1.0, "more"))
+
+
+def test_an_older_first_line_and_a_changed_record_are_refused(path):
+    ledger = made(path, sizes=(0.25, 0.25))
+    older = path.read_bytes()[: path.read_bytes().index(b"\n") + 1]
+    for _ in range(3):
+        ledger.charge(PureEvent(0.5, "a count"))
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[0] = older
+    path.write_bytes(b"".join(lines))
+    with pytest.raises(FormatError, match="older"):
+        LedgerFile(path)
+    lines[4] = lines[4].replace(b"a count", b"a cOunt")
+    path.write_bytes(b"".join(lines))
+    with pytest.raises(FormatError, match="not the last"):
+        LedgerFile(path)
+
+
+def test_a_first_line_without_records_is_refused(path):
+    made(path, sizes=(1.0,))
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"jaxcd-ledger 1 000000000000 " + b"0" * 64 + b"\n" + lines[1])
+    with pytest.raises(FormatError):
+        LedgerFile(path)
+
+
+def test_failures_for_several_rows_a_person_are_refused(path):
+    budget = Budget(4.0, 1e-4, max_rows_per_person=3)
+    with pytest.raises(OptionError, match="no bound for several rows"):
+        LedgerFile(path, data_set=NAME, budget=budget, failure_delta=1e-4)
+    assert not path.exists()
+    LedgerFile(path, data_set=NAME, budget=budget)
+    LedgerFile(
+        path.with_suffix(".one"), data_set=NAME, budget=Budget(4.0, 1e-4), failure_delta=1e-4
+    )
+
+
+@pytest.mark.parametrize("protect", [jaxcd.pairwise.Protect.TEST, jaxcd.pairwise.Protect.TRAIN])
+def test_a_ledger_over_a_run_that_protects_one_half_is_not_proved(protect, path):
+    """The rows of the other half may be read off what such a run releases."""
+    x, y = np.random.default_rng(0).normal(size=(2, 400))
+    options = {
+        "score": jaxcd.pairwise.HSICScore(),
+        "bounds": ((-5, 5), (-5, 5)),
+        "budget": Budget(1.0),
+        "key": jax.random.key(0),
+    }
+    for ledger in (
+        LedgerFile(path, data_set=NAME, budget=Budget(4.0)),
+        jaxcd.privacy.Ledger(Budget(4.0)),
+    ):
+        jaxcd.anm(x, y, protect=jaxcd.pairwise.Protect.BOTH, ledger=ledger, **options)
+        assert ledger.guarantee.proven
+        found = jaxcd.anm(x, y, protect=protect, ledger=ledger, **options)
+        assert found.cost.proven and "half is not protected" in found.cost.reason
+        assert not ledger.guarantee.proven and "is not protected" in ledger.guarantee.reason
+    assert "is not protected" in LedgerFile(path).guarantee.reason
+    assert not jaxcd.verify(LedgerFile(path).certificate()).proven
