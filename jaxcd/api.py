@@ -519,8 +519,8 @@ def ci_test(
                 "together"
             )
         raise OptionError(
-            f"given: {test.name} cannot condition on {given!r}: too many cells or columns; give "
-            "fewer"
+            f"given: {test.name} cannot condition on {given!r}: too many cells or columns for "
+            f"{session.n_samples} rows; give fewer, or more rows"
         )
     if isinstance(budget, NoPrivacy):
         answer = session.evaluate([query])

@@ -17,6 +17,7 @@ __all__ = [
     "check_choice",
     "check_count",
     "check_flag",
+    "check_key",
     "check_nonnegative",
     "check_number",
     "check_positive",
@@ -26,6 +27,24 @@ __all__ = [
     "is_number",
     "is_whole",
 ]
+
+
+def check_key(key: Any, *, cure: str = "use jax.random.key(seed)") -> None:
+    """Raises OptionError unless it is one typed key.
+
+    Args:
+        key: what was given.
+        cure: how to give one.
+    """
+    import jax  # here, so that the checks of numbers load nothing
+
+    if isinstance(key, jax.Array) and jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key):
+        if key.shape == ():
+            return
+        given = f"{math.prod(key.shape)} keys of the shape {key.shape}"
+    else:
+        given = f"a value of type {type(key).__name__}"
+    raise OptionError(f"key must be one typed key, not {given}; {cure}")
 
 
 def is_whole(value: Any, least: int | None = None, most: int | None = None) -> bool:

@@ -67,8 +67,10 @@ class BlockPool:
         """How often a Gram matrix of all rows was factorised."""
         return self._regressions.n_factorisations
 
-    def ask(self, queries: Sequence[Query], *, first: int, rank: int, count: int) -> np.ndarray:
-        """As :meth:`jaxcd.citests.kernel_batches.FeaturePool.ask`."""
+    def ask(
+        self, queries: Sequence[Query], *, first: int, rank: int, count: int, orders: None = None
+    ) -> np.ndarray:
+        """As :meth:`jaxcd.citests.kernel_batches.FeaturePool.ask`, of more rows than shifts."""
         found = np.empty((len(queries), 3))
         for i in sorted(range(len(queries)), key=lambda i: (queries[i].given, i)):
             query = queries[i]

@@ -149,6 +149,12 @@ class _PreparedKernel(PreparedPermutationTest):
         self._config = config
         self._key = feature_key
         self._first_shift = hsic.draw_first_shift(shift_key, config.n_permutations)
+        self._orders = hsic.draw_orders(
+            jax.random.fold_in(shift_key, 1),
+            self.n_samples,
+            first=self._first_shift,
+            count=config.n_permutations + 1,
+        )
         # Residuals of |x| <= 1 with |fit| <= W <= B lie in [-1 - W, 1 + W].
         self._reach = 1 + ridge_norm(config.penalty, config.norm_bound)
 
@@ -198,7 +204,11 @@ class _PreparedKernel(PreparedPermutationTest):
         """T_0, then T at each other shift."""
         squares = np.asarray(
             hsic.hsic_shifted(
-                phi, psi, first=self._first_shift, count=self._config.n_permutations + 1
+                phi,
+                psi,
+                first=self._first_shift,
+                count=self._config.n_permutations + 1,
+                orders=self._orders,
             )
         )
         observed, others = hsic.split_observed(squares, self._first_shift)

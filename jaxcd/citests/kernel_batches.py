@@ -90,7 +90,15 @@ class FeaturePool:
         width = 16 if self._leading else 2 * kernel.n_features
         self._most = max(POOL_BYTES // (4 * width * n), 2)
 
-    def ask(self, queries: Sequence[Query], *, first: int, rank: int, count: int) -> np.ndarray:
+    def ask(
+        self,
+        queries: Sequence[Query],
+        *,
+        first: int,
+        rank: int,
+        count: int,
+        orders: np.ndarray | None = None,
+    ) -> np.ndarray:
         """T_0, the number of permuted statistics that are as large, and the critical one: float64
         (n_queries, 3).
 
@@ -98,8 +106,10 @@ class FeaturePool:
             first: the first shift.
             rank: of the critical value.
             count: shifts, that of 0 among them.
+            orders: of :func:`jaxcd.ops.hsic.draw_orders`.
         """
         options = {
+            "orders": None if orders is None else jax.device_put(orders),
             "first": jax.device_put(np.int32(first)),
             "rank": rank,
             "count": count,

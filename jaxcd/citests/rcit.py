@@ -120,6 +120,7 @@ class _Columns(PreparedTest):
         n: the number of rows.
         config: of the test.
         first_shift: of the null.
+        orders: of the null.
         pool: what answers.
         residuals: what counts the work.
     """
@@ -129,12 +130,13 @@ class _Columns(PreparedTest):
         n: int,
         config: HSIC | RCIT,
         first_shift: int,
+        orders: Any,
         pool: FeaturePool | BlockPool,
         residuals: _Residuals | BlockPool,
     ) -> None:
         self.n_samples = n
         self._config = config
-        self._first_shift = first_shift
+        self._first_shift, self._orders = first_shift, orders
         self._pool, self._residuals = pool, residuals
 
     @property
@@ -173,7 +175,11 @@ class _Columns(PreparedTest):
                 "use more permutations"
             )
         observed, as_large, critical = self._pool.ask(
-            queries, first=self._first_shift, rank=rank, count=n_permutations + 1
+            queries,
+            first=self._first_shift,
+            rank=rank,
+            count=n_permutations + 1,
+            orders=self._orders,
         ).T
         # Equal statistics (few levels) differ in their last digits, and no processor's rounding may
         # decide: what is as large but for these counts as large.  That is valid at every level, as
@@ -204,21 +210,23 @@ def _prepare(data: Rows | None, config: HSIC | RCIT, key: jax.Array | None) -> _
         )
     order_key, shift_key = jax.random.split(key)
     first_shift = hsic.draw_first_shift(shift_key, config.n_permutations)
+    count = config.n_permutations + 1
+    orders = hsic.draw_orders(jax.random.fold_in(shift_key, 1), n, first=first_shift, count=count)
     kernel = features.fourier_kernel(
         length=2 * units.CLIP, bandwidth=config.bandwidth, tolerance=_TOLERANCE
     )
     options: dict[str, Any] = {"dtype": config.dtype, "ties": _TIES[config.dtype]}
-    if isinstance(data, Shards):
-        blocks = data.in_blocks(edge=edge_of(config.n_permutations + 1))
+    if isinstance(data, Shards) and orders is None:
+        blocks = data.in_blocks(edge=edge_of(count))
         regressions = BlockRegressions(
             blocks, data.numbers_in(hsic.row_order(n, order_key)), **_of_regressions(config)
         )
         shared = BlockPool(regressions, blocks, kernel, **options)
-        return _Columns(n, config, first_shift, shared, shared)
+        return _Columns(n, config, first_shift, None, shared, shared)
     values = np.column_stack([data.column(name).astype(np.float64) for name in data.names])
     residuals = _Residuals(hsic.shuffled_rows(values, order_key), config)
     pool = FeaturePool(residuals, n, kernel, **options)
-    return _Columns(n, config, first_shift, pool, residuals)
+    return _Columns(n, config, first_shift, orders, pool, residuals)
 
 
 def _of_regressions(config: HSIC | RCIT) -> dict[str, Any]:

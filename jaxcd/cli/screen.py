@@ -164,7 +164,8 @@ def show_result(run: jaxcd.DiscoveryResult, loaded: Loaded | None = None) -> Non
             _line(console, "warning", words)
     if run.exhausted:
         console.print(
-            "The budget was exhausted: pairs that were not paid for kept their edges.",
+            "The answers that the budget pays for were exhausted: pairs without one kept their "
+            "edges.",
             style="bold red",
         )
     if loaded is not None and loaded.truth is not None:

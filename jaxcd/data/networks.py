@@ -23,7 +23,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxcd.checks import check_count
+from jaxcd.checks import check_count, check_key
 from jaxcd.data.bif import ROW_SUM_TOLERANCE, parse_bif
 from jaxcd.data.builtin_networks import BUILTIN
 from jaxcd.data.dataset import Dataset
@@ -208,20 +208,6 @@ class BayesianNetwork:
         return (
             f"BayesianNetwork({self.name!r}; {n_nodes} nodes, {n_edges} edges, {n_parameters} "
             "parameters)"
-        )
-
-
-def check_key(key: Any) -> None:
-    """Raises OptionError unless it is one typed key."""
-    import jax
-
-    if not (
-        isinstance(key, jax.Array)
-        and jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key)
-        and key.shape == ()
-    ):
-        raise OptionError(
-            f"key must be one typed key such as jax.random.key(0), not {type(key).__name__}"
         )
 
 

@@ -32,10 +32,9 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxcd.checks import check_count, check_whole
+from jaxcd.checks import check_count, check_key, check_whole
 from jaxcd.data.dataset import Dataset
 from jaxcd.data.domain import Domain, Numeric
-from jaxcd.data.networks import check_key
 from jaxcd.errors import GraphError, OptionError
 
 if TYPE_CHECKING:

@@ -32,13 +32,14 @@ __all__ = [
 
 
 def default_rounds(n_variables: int) -> int:
-    """p (p - 1) / 2 - p, the pairs that a graph of average degree 2 does not join, and at least
-    half of all pairs (p <= 4).
+    """p (p - 1) / 2 - (p - 1), the pairs that a tree does not join, and at least half of all pairs
+    (p = 2).
 
-    Running out of rounds is much worse than more noise a round (PRIVACY.md N.3).
+    Running out of rounds is much worse than more noise a round (PRIVACY.md N.3); a graph of fewer
+    edges than a tree runs out of them.
     """
     n_pairs = n_variables * (n_variables - 1) // 2
-    return max(n_pairs - n_variables, -(-n_pairs // 2))
+    return max(n_pairs - (n_variables - 1), -(-n_pairs // 2))
 
 
 @dataclass(frozen=True)

@@ -144,8 +144,8 @@ class SieveAndExamine(CountedDecider):
 
     Args:
         alpha: level of the test, 0 < alpha < 1.
-        n_rounds: the number of sieve passes paid for, from 1; None takes p (p - 1) / 2 - p for p
-            columns.
+        n_rounds: the number of sieve passes paid for, from 1; None takes p (p - 1) / 2 - (p - 1)
+            for p > 2 columns, enough for every tree.
         rate: m / n, in (0, 1]; None takes the one that :mod:`jaxcd.decisions.sieve_and_examine`
             computes from the sieve's price, in [1/20, 1].
 

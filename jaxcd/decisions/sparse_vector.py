@@ -79,8 +79,9 @@ class SparseVector(CountedDecider):
 
     Args:
         alpha: level of the test, 0 < alpha < 1.
-        n_rounds: the number of rounds, from 1; None takes p (p - 1) / 2 - p for p columns
-            (PRIVACY.md N.3).
+        n_rounds: the number of rounds, from 1; None takes p (p - 1) / 2 - (p - 1) for p > 2 columns
+            (PRIVACY.md N.3): enough for every tree, while a graph of fewer edges keeps some that
+            are not there, and wants p (p - 1) / 2.
 
     Raises:
         OptionError: an argument is out of its range.

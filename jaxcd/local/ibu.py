@@ -28,7 +28,7 @@ from collections.abc import Sequence
 import jax
 import numpy as np
 
-from jaxcd.checks import check_number, check_whole
+from jaxcd.checks import check_key, check_number, check_whole
 from jaxcd.data import Dataset, Domain
 from jaxcd.errors import DataError, DomainError, OptionError
 from jaxcd.local.base import LocalMechanism
@@ -305,10 +305,7 @@ def resample(estimate: np.ndarray, *, domain: Domain, n_samples: int, key: jax.A
             "that sum to one"
         )
     check_whole("n_samples", n_samples, 2, cure="give the number of rows")
-    if not (isinstance(key, jax.Array) and jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key)):
-        raise OptionError(
-            f"key: a {type(key).__name__} is not a typed key; use jax.random.key(seed)"
-        )
+    check_key(key)
     rng = generator(key)
     counts = rng.multinomial(int(n_samples), table.ravel() / table.sum())
     cells = rng.permutation(np.repeat(np.arange(counts.size), counts))

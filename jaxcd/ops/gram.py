@@ -32,14 +32,22 @@ _SKETCHED = 128
 _LEAST = 1e-10
 
 
-@jax.jit
-def gaussian_gram(x: jax.Array, y: jax.Array, bandwidth: jax.Array | float) -> jax.Array:
-    """exp(-|x_i - y_j|^2 / (2 bandwidth^2)): (n, d), (m, d) -> (n, m)."""
-    square = (
+def _squared_distances(x: jax.Array, y: jax.Array) -> jax.Array:
+    """|x_i - y_j|^2, (n, m), but for rounding errors of the squared distance from the first row of
+    y: nothing is lost where all rows are far from 0.
+    """
+    x, y = x - y[0], y - y[0]
+    return (
         (x**2).sum(axis=1)[:, None]
         + (y**2).sum(axis=1)[None, :]
         - 2 * jnp.matmul(x, y.T, precision=_HIGHEST)
     )
+
+
+@jax.jit
+def gaussian_gram(x: jax.Array, y: jax.Array, bandwidth: jax.Array | float) -> jax.Array:
+    """exp(-|x_i - y_j|^2 / (2 bandwidth^2)): (n, d), (m, d) -> (n, m)."""
+    square = _squared_distances(x, y)
     return jnp.exp(-jnp.maximum(square, 0) / (2 * jnp.asarray(bandwidth, x.dtype) ** 2))
 
 
@@ -51,16 +59,10 @@ def median_distance(x: jax.Array) -> jax.Array:
     Quadratic in n: hand it a subsample.  Reading a bandwidth off private data voids sensitivity
     bounds (PRIVACY.md D4).
     """
-    square = (
-        (x**2).sum(axis=1)[:, None]
-        + (x**2).sum(axis=1)[None, :]
-        - 2 * jnp.matmul(x, x.T, precision=_HIGHEST)
-    )
     i, j = jnp.triu_indices(x.shape[0], k=1)
+    distances = jnp.sqrt(jnp.maximum(_squared_distances(x, x)[i, j], 0))
     # Not so small that its square underflows in gaussian_gram.
-    return jnp.maximum(
-        jnp.sqrt(jnp.median(jnp.maximum(square[i, j], 0))), jnp.sqrt(jnp.finfo(x.dtype).tiny) * 1e4
-    )
+    return jnp.maximum(jnp.median(distances), jnp.sqrt(jnp.finfo(x.dtype).tiny) * 1e4)
 
 
 class LowRank(NamedTuple):

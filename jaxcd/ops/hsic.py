@@ -35,6 +35,7 @@ __all__ = [
     "BLOCK",
     "centred_features",
     "draw_first_shift",
+    "draw_orders",
     "hsic",
     "hsic_dense",
     "hsic_null_moments",
@@ -43,6 +44,7 @@ __all__ = [
     "leading_features",
     "principal_features",
     "row_order",
+    "permuted_squares",
     "shifted_squares",
     "shuffled_rows",
     "split_observed",
@@ -163,6 +165,39 @@ def draw_first_shift(key: jax.Array, n_permutations: int) -> int:
     return -int(jax.random.randint(key, (), 0, n_permutations + 1))
 
 
+def draw_orders(key: jax.Array, n: int, *, first: int, count: int) -> np.ndarray | None:
+    """Orders of y's rows, where there are fewer rows than shifts, so that no shift comes twice:
+    int32 (ceil(count / n), n), or None where there are rows enough.
+
+    Shifts first + i n, first + i n + 1, ..., first + i n + n - 1 are of the rows in order i, drawn
+    without the data; that of the rows as they are has the shift 0 among its own.  All shifts of one
+    order are a coset of the cyclic group, and any coset may be the one with T_0 in it, at any of
+    its places: so T_0 is one of exchangeable statistics under independence, as with one order.
+    """
+    if count <= n:
+        return None
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel().tolist())
+    orders = np.array([rng.permutation(n) for _ in range(-(-count // n))], dtype=np.int32)
+    orders[-first // n] = np.arange(n)
+    return orders
+
+
+def permuted_squares(
+    phi: jax.Array,
+    psi: jax.Array,
+    orders: jax.Array | None,
+    first: jax.Array,
+    count: int,
+    block: int,
+) -> jax.Array:
+    """:func:`shifted_squares` under the orders of :func:`draw_orders`: (count,)."""
+    if orders is None:
+        return shifted_squares(phi, psi, first, count, block)
+    n = phi.shape[1]
+    found = jax.lax.map(lambda order: shifted_squares(phi, psi[:, order], first, n, block), orders)
+    return found.reshape(-1)[:count]
+
+
 @partial(jax.jit, static_argnames=("count", "block"))
 def shifted_squares(
     phi: jax.Array, psi: jax.Array, first: jax.Array, count: int, block: int
@@ -211,16 +246,23 @@ def _cyclic(features: jax.Array, shift: jax.Array | int, length: int) -> jax.Arr
     return jnp.concatenate([turned] * (length // n) + [turned[:, : length % n]], axis=1)
 
 
-def hsic_shifted(phi: jax.Array, psi: jax.Array, *, first: int, count: int) -> jax.Array:
+def hsic_shifted(
+    phi: jax.Array, psi: jax.Array, *, first: int, count: int, orders: np.ndarray | None = None
+) -> jax.Array:
     """HSIC with y shifted cyclically by first, ..., first + count - 1 of shuffled rows: entry j is
     that of psi's column i + first + j against phi's column i, so entry -first is HSIC itself.  phi,
     psi: centred features (r, n).  Returns (count,).
+
+    Where there are fewer rows than shifts, ``orders`` (:func:`draw_orders`) keeps any from coming
+    twice.
 
     2 n r_x r_y count operations, in products of blocks of rows that stay in the cache; memory for
     one copy of phi and psi.
     """
     block = min(block_of(BLOCK), max(phi.shape[1], 1))
-    return shifted_squares(phi, psi, jnp.asarray(first % phi.shape[1], jnp.int32), count, block)
+    start = jnp.asarray(first % phi.shape[1], jnp.int32)
+    drawn = None if orders is None else jnp.asarray(orders)
+    return permuted_squares(phi, psi, drawn, start, count, block)
 
 
 def split_observed(shifted: np.ndarray, first: int) -> tuple[float, np.ndarray]:

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxcd.ops.features import FourierKernel
-from jaxcd.ops.hsic import N_LEADING, centred_features, leading_components, shifted_squares
+from jaxcd.ops.hsic import N_LEADING, centred_features, leading_components, permuted_squares
 from jaxcd.ops.units import robust_unit
 
 __all__ = ["Pool", "answers", "empty_pool", "grown", "put", "wide_answers"]
@@ -99,11 +99,18 @@ def put(
 
 
 def _answer(
-    phi: jax.Array, psi: jax.Array, first: jax.Array, rank: int, count: int, ties: float, block: int
+    phi: jax.Array,
+    psi: jax.Array,
+    orders: jax.Array | None,
+    first: jax.Array,
+    rank: int,
+    count: int,
+    ties: float,
+    block: int,
 ) -> list[jax.Array]:
     """T_0, how many others are as large but for rounding, and the rank-th largest of the others."""
     n = phi.shape[1]
-    shifted = shifted_squares(phi, psi, jnp.remainder(first, n), count, min(block, n))
+    shifted = permuted_squares(phi, psi, orders, jnp.remainder(first, n), count, min(block, n))
     shifted = shifted.astype(jnp.float64)
     observed = shifted[-first]
     others = jnp.where(jnp.arange(count) == -first, -jnp.inf, shifted)
@@ -144,6 +151,7 @@ def answers(
     ties: float,
     block: int,
     batch: int,
+    orders: jax.Array | None = None,
 ) -> jax.Array:
     """For each pair T_0, the number of permuted statistics that are as large, the rank-th largest
     of these, and the larger of the two lost shares: float64 (q, 4).
@@ -156,12 +164,13 @@ def answers(
         ties: statistics that differ by this share count as equal.
         block: rows at once.
         batch: pairs at once.
+        orders: of :func:`jaxcd.ops.hsic.draw_orders`; None where there are more rows than shifts.
     """
 
     def one(pair: jax.Array) -> list[jax.Array]:
         phi, psi = pool.features[pair[0]], pool.features[pair[1]]
         lost = jnp.maximum(pool.lost[pair[0]], pool.lost[pair[1]]).astype(jnp.float64)
-        return [*_answer(phi, psi, first, rank, count, ties, block), lost]
+        return [*_answer(phi, psi, orders, first, rank, count, ties, block), lost]
 
     return _each(one, pairs, batch)
 
@@ -178,6 +187,7 @@ def wide_answers(
     ties: float,
     block: int,
     batch: int,
+    orders: jax.Array | None = None,
 ) -> jax.Array:
     """:func:`answers` by all features, for pairs of which 16 components lose too much; nothing is
     lost then.
@@ -185,7 +195,7 @@ def wide_answers(
 
     def one(pair: jax.Array) -> list[jax.Array]:
         phi, psi = (centred_features(pool.units[place], kernel) for place in (pair[0], pair[1]))
-        parts = _answer(phi, psi, first, rank, count, ties, block)
+        parts = _answer(phi, psi, orders, first, rank, count, ties, block)
         return [*parts, jnp.zeros((), jnp.float64)]
 
     return _each(one, pairs, batch)

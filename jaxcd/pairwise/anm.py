@@ -19,7 +19,7 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxcd.checks import check_choice, check_flag, check_number
+from jaxcd.checks import check_choice, check_flag, check_key, check_number
 from jaxcd.errors import OptionError, SensitivityError
 from jaxcd.pairwise._checks import (
     Bounds,
@@ -253,7 +253,7 @@ def anm_batch(
             f"bounds are for {len(each)} pairs, and there are {len(listed)}; give one for all, or "
             "one a pair"
         )
-    _check_key(key)
+    check_key(key)
     check_flag("same_people", same_people)
     keys = [jax.random.fold_in(key, i) for i in range(len(listed))]
     budgets = [budget] * len(listed)
@@ -279,17 +279,6 @@ def anm_batch(
         ridge_bandwidth,
         norm_bound,
     )
-
-
-def _check_key(key: Any) -> None:
-    if (
-        not isinstance(key, jax.Array)
-        or not jax.numpy.issubdtype(key.dtype, jax.dtypes.prng_key)
-        or key.shape != ()
-    ):
-        raise OptionError(
-            f"key must be one typed JAX key, got {type(key).__name__}: use jax.random.key(0)"
-        )
 
 
 # Far below it penalties and bandwidths underflow, and 0 / 0 would tell of a record.
@@ -406,7 +395,7 @@ def _run(
     plans = [_plan(len(x), private, protect, test_share, penalty, norm_bound) for x, _ in columns]
     for key, plan in zip(keys, plans, strict=True):
         if key is not None or not plan.joint:
-            _check_key(key)
+            check_key(key)
     ready = [
         pair
         if edges is None

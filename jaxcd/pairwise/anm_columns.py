@@ -172,10 +172,10 @@ def _adapted(values: np.ndarray, training: np.ndarray) -> tuple[np.ndarray, np.n
 
 
 def _median_distance(values: np.ndarray) -> float:
-    """Median of abs(v_i - v_j) over eight cyclic shifts of a fixed shuffle: n log n, and 1 where it
-    is 0.
+    """Median of abs(v_i - v_j) over eight cyclic shifts of a fixed shuffle of the sorted values, so
+    that their order says nothing: n log n, and 1 where it is 0.
     """
-    shuffled = np.random.default_rng(0).permutation(values)
+    shuffled = np.random.default_rng(0).permutation(np.sort(values))
     shifts = [
         np.abs(shuffled - np.roll(shuffled, shift)) for shift in range(1, min(9, len(values)))
     ]

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import check_count, check_positive
+from ..checks import check_count, check_key, check_positive
 from ..errors import OptionError
 from .claims import GuaranteeClaim
 from .polya import POLYA_LIMIT, negative_binomial
@@ -255,15 +255,7 @@ class SimulatedNoise(NoiseSource):
 def _key_words(key: Any) -> tuple[int, ...]:
     import jax
 
-    if (
-        not isinstance(key, jax.Array)
-        or not jax.numpy.issubdtype(key.dtype, jax.dtypes.prng_key)
-        or key.shape != ()
-    ):
-        raise OptionError(
-            f"key must be one typed JAX key, got {type(key).__name__}: use "
-            "SimulatedNoise(jax.random.key(0))"
-        )
+    check_key(key, cure="use SimulatedNoise(jax.random.key(0))")
     return tuple(int(word) for word in np.asarray(jax.random.key_data(key)).ravel())
 
 

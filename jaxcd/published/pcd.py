@@ -22,7 +22,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxcd.checks import check_flag, is_whole
+from jaxcd.checks import check_flag, check_key, is_whole
 from jaxcd.citests import Query, check_alpha
 from jaxcd.citests.base import require_data
 from jaxcd.data import Dataset
@@ -32,7 +32,7 @@ from jaxcd.discovery.constraint.orientation import apply_meek_rules, orient_coll
 from jaxcd.discovery.constraint.skeleton import search_skeleton
 from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph
-from jaxcd.privacy import PrivacyCost, Relation, SimulatedNoise
+from jaxcd.privacy import PrivacyCost, Relation
 from jaxcd.privacy.claims import GuaranteeClaim, claiming
 from jaxcd.published.pcd_rcit import PublishedColumns, PublishedRCIT
 
@@ -234,7 +234,7 @@ def pcd_sweep(
             "limit"
         )
     check_flag("stable", stable)
-    SimulatedNoise(key)  # raises OptionError for anything but a single typed key
+    check_key(key)
     test = PublishedRCIT(
         n_permutations=n_permutations, penalty=penalty, bandwidth=bandwidth, ridge=ridge
     )

@@ -16,11 +16,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxcd.checks import is_whole
+from jaxcd.checks import check_key, is_whole
 from jaxcd.citests import Evaluation, Query, check_alpha
 from jaxcd.decisions import DecisionRun, Frontier, Question
 from jaxcd.errors import OptionError
-from jaxcd.privacy import SimulatedNoise
 from jaxcd.published.accounting import SievePrices
 from jaxcd.queries import Session
 
@@ -140,7 +139,7 @@ def _query(question: Question, candidate: int) -> Query:
 
 def streams(key: jax.Array) -> Callable[[int], np.random.Generator]:
     """The generator of the k-th round, from a typed key."""
-    SimulatedNoise(key)  # raises OptionError for anything but a single typed key
+    check_key(key)
     words = [int(word) for word in np.asarray(jax.random.key_data(key)).ravel()]
     return lambda k: np.random.Generator(
         np.random.Philox(np.random.SeedSequence([len(words), *words, k]))

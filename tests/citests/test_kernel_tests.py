@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -323,3 +324,34 @@ def test_rare_events_in_blocks_give_the_same(test) -> None:
             found.append((answer.statistic[0], answer.log_pvalue[0]))
         # of penalties whose errors are equal but for rounding, each may take another
         assert found[1] == pytest.approx(found[0], rel=0.02)
+
+
+@pytest.mark.parametrize("test", [jaxcd.HSIC(), jaxcd.RCIT()], ids=str)
+def test_a_copy_is_found_among_twelve_rows(test: Any) -> None:
+    """Twelve rows have more orders than shifts: p can be 1 / (k + 1)."""
+    x = np.random.default_rng(1).normal(size=12)
+    data = jaxcd.Dataset.from_array(np.column_stack([x, x]), names=["a", "b"])
+    for seed in range(4):
+        answer = jaxcd.ci_test(
+            data, "a", "b", test=test, budget=jaxcd.NO_PRIVACY, key=jax.random.key(seed)
+        )
+        assert answer.pvalue == pytest.approx(1 / 101)
+
+
+@pytest.mark.slow
+def test_the_level_of_few_rows_is_exact() -> None:
+    """12 rows and 19 permutations at level .05: 600 independent pairs, standard error .009."""
+    rejected = 0
+    for seed in range(600):
+        rows = np.random.default_rng(seed).normal(size=(12, 2))
+        data = jaxcd.Dataset.from_array(rows, names=["a", "b"])
+        answer = jaxcd.ci_test(
+            data,
+            "a",
+            "b",
+            test=jaxcd.HSIC(n_permutations=19),
+            budget=jaxcd.NO_PRIVACY,
+            key=jax.random.key(seed),
+        )
+        rejected += not answer.independent
+    assert 0.02 < rejected / 600 < 0.08

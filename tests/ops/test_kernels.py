@@ -242,3 +242,31 @@ def test_the_norm_constraint_holds_and_is_reached(regression):
         free = np.linalg.solve(kernel + 0.1 * np.eye(40), y)
         unconstrained = np.sqrt(np.einsum("it,ij,jt->t", free, kernel, free))
         np.testing.assert_allclose(norms, np.minimum(unconstrained, bound), rtol=1e-3)
+
+
+@pytest.mark.parametrize(("n", "count"), [(5, 21), (7, 7), (4, 101), (9, 10)])
+def test_fewer_rows_than_shifts_are_put_into_other_orders(n: int, count: int) -> None:
+    """Each statistic is that of the rows in an order, shifted; that of the rows as they are is
+    where it is looked for.
+    """
+    rng = np.random.default_rng(n)
+    phi, psi = rng.normal(size=(3, n)), rng.normal(size=(2, n))
+    for seed in range(6):
+        key = jax.random.key(seed)
+        first = hsic.draw_first_shift(key, count - 1)
+        orders = hsic.draw_orders(key, n, first=first, count=count)
+        assert (orders is None) == (count <= n)
+        with double_precision():
+            found = np.asarray(
+                hsic.hsic_shifted(
+                    jnp.asarray(phi), jnp.asarray(psi), first=first, count=count, orders=orders
+                )
+            )
+        known = np.arange(n)[None] if orders is None else orders
+        assert (np.sort(known, axis=1) == np.arange(n)).all()
+        for slot in range(count):
+            turned = np.roll(psi[:, known[slot // n]], -(first + slot), axis=1)
+            assert found[slot] == pytest.approx(np.sum((phi @ turned.T / n) ** 2), rel=1e-9)
+        assert hsic.split_observed(found, first)[0] == pytest.approx(
+            np.sum((phi @ psi.T / n) ** 2), rel=1e-9
+        )

@@ -10,7 +10,7 @@ from typing import Any, final
 
 import jax
 
-from jaxcd.checks import check_choice, check_flag, check_whole
+from jaxcd.checks import check_choice, check_flag, check_key, check_whole
 from jaxcd.citests import CITest, Query
 from jaxcd.data import Dataset
 from jaxcd.decisions import Decider
@@ -43,12 +43,8 @@ def check_arguments(test: Any, budget: Any, key: Any, noise: Any) -> None:
             f"budget = {budget!r} is not a budget; use jaxcd.Budget(epsilon=1.0, delta=1e-6) or "
             "jaxcd.NO_PRIVACY"
         )
-    if key is not None and not (
-        isinstance(key, jax.Array) and jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key)
-    ):
-        raise OptionError(
-            f"key: a {type(key).__name__} is not a typed key; use jax.random.key(seed), or None"
-        )
+    if key is not None:
+        check_key(key, cure="use jax.random.key(seed), or None")
     if noise is not None and not isinstance(noise, NoiseSource):
         raise OptionError(
             f"noise = <{type(noise).__name__}> is not a noise source; use None (secure) or "

@@ -12,7 +12,7 @@ from typing import Any, overload
 import jax
 import numpy as np
 
-from jaxcd.checks import is_whole
+from jaxcd.checks import check_key, is_whole
 from jaxcd.data import Dataset, Domain, Missing
 from jaxcd.data.sources import Tabular, as_data
 from jaxcd.discovery.constraint.background import check_knowledge
@@ -136,12 +136,8 @@ def check_scored(
             "(jaxcd.release(data, jaxcd.Histogram(), "
             "budget=...)) and search that, or use budget=NO_PRIVACY"
         )
-    if key is not None and not (
-        isinstance(key, jax.Array) and jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key)
-    ):
-        raise OptionError(
-            f"key: a {type(key).__name__} is not a typed key; use jax.random.key(seed), or None"
-        )
+    if key is not None:
+        check_key(key, cure="use jax.random.key(seed), or None")
     if max_parents is not None and not is_whole(max_parents, 0):
         raise OptionError(
             f"max_parents = {max_parents!r} is not a number of parents; use a whole number from "
