@@ -21,7 +21,8 @@ recommendation warns, and says that these were chosen by hand.
    epsilon 1 (one or two of each) the one overtook the other at about 50 columns, where the tree saw
    a fifth of the rows.
 5. Numeric beside nominal columns, delta > 0 or no privacy: covariances of features; where their
-   noise hides more than an eighth of the rows, tables of numeric columns cut at quantiles.
+   noise hides more than .85 of the rows over the root of the number of columns (.27 of 10, .09 of
+   100), tables of numeric columns cut at quantiles.
 6. No privacy: PC.
 7. Where columns may be hidden (``latent=True``): the same release, and GFCI on it; FCI where 4 or 6
    chose tests.  On nine cases of four networks with 100,000 rows (``benchmarks.priv_fci``, epsilon
@@ -461,8 +462,9 @@ _TAKES_BOTH = (
 )
 
 
-# Where features hide more than this share of the rows, tables of quantiles found more (random mixed
-# models of 10 to 150 columns with 2,000 to 50,000 rows, and benchmarks.mixed).
+# Where features hide more than this over the root of the number of columns, as a share of the rows,
+# tables of quantiles found more: the spectrum of the noise on a matrix grows with that root
+# (benchmarks.mixed, and random mixed models of 10 to 150 columns with 2,000 to 50,000 rows).
 _FEATURES_SEE: float = _LIMITS["features_over_tables"]
 _ROWS_ONLY_IN_SUMS = (
     "Numbers that may be missing, and people with several rows, have a place in sums over rows, "
@@ -484,16 +486,17 @@ def _mixed(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
     hidden = plan_release(
         domain, n_samples, kind=replace(kind, n_features=2), budget=budget
     ).smallest_share
-    if hidden > _FEATURES_SEE:
+    most = _FEATURES_SEE / math.sqrt(domain.n_columns)
+    if hidden > most:
         why = (
-            f"their noise hides what is below {hidden:.1%} of the rows, and from "
-            f"{_FEATURES_SEE:.0%} on tables found more"
+            f"their noise hides what is below {hidden:.1%} of the rows, and of "
+            f"{domain.n_columns} columns tables found more from {most:.0%} on"
         )
         return _in_quantiles(domain, n_samples, budget, why)
     tables = Alternative(
         Discretised.title,
         "conditioning on a bin is less than conditioning on the number: they found less where "
-        f"features hide less than {_FEATURES_SEE:.0%} of the rows",
+        f"features hide less than {most:.0%} of the rows",
     )
     return _release(kind, (reason, planned.words), (tables,), None)
 

@@ -142,7 +142,8 @@ class DiscoveryResult(Certified):
 
     def __str__(self) -> str:
         ended = (
-            "\nThe answers that the budget pays for were exhausted: pairs without one kept their edges."
+            "\nThe answers that the budget pays for were exhausted: pairs without one kept "
+            "their edges."
             if self.exhausted
             else ""
         )
