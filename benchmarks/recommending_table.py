@@ -1,6 +1,7 @@
 """The comparisons on which ``jaxcd.recommend`` stands, out of the committed results.
 
-``python -m benchmarks.recommending_table [--measure] [--quick] [--models R] [--out FILE]``
+``python -m benchmarks.recommending_table [--measure] [--quick] [--columns P ...] [--sizes N ...]
+[--models R] [--out FILE]``
 
 Reads ``frontier.json``, ``mixed.json`` and ``recommending.json`` in benchmarks/results, and writes
 ``jaxcd/advice/recommended.json``: for each rule a table of mean arc F1, with the file that it came
@@ -8,10 +9,10 @@ from; the limits from which on a recommendation warns; and the figures of earlie
 committed result holds, so that nothing rests on them unseen.
 
 ``--measure`` runs the one comparison that no other benchmark makes, and writes it to
-``recommending.json`` first: random models of 10 numeric columns (expected degree 2) at (1, 1e-6),
-whose relations are linear, smooth functions of all parents, or functions of weighted sums of them;
-features, tree-guided PC on ranks, and second moments.  Where ``--out`` is given, that file is read
-in its place, and the table is written beside it as recommended.json.
+``recommending.json`` first: random models of 10 to 40 numeric columns (expected degree 2) at (1,
+1e-6), whose relations are linear, smooth functions of all parents, or functions of weighted sums of
+them; features, tables of quantiles, tree-guided PC on ranks, and second moments.  Where ``--out``
+is given, that file is read in its place, and the table is written beside it as recommended.json.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 import json
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -47,16 +49,17 @@ MODELS: Mapping[str, Callable[..., structural.StructuralModel]] = {
 }
 METHODS: Mapping[str, Run] = {
     "Features": by_release(jaxcd.Features()),
+    "Discretised": by_release(jaxcd.Discretised()),
     "tree-guided PC, StratifiedRanks": by_tests(jaxcd.StratifiedRanks(), jaxcd.tree_pc),
     "SecondMoments": by_release(jaxcd.SecondMoments()),
 }
 
 
-def measure(relations: str, n: int, method: str, n_models: int) -> dict[str, Any]:
+def measure(relations: str, n_columns: int, n: int, method: str, n_models: int) -> dict[str, Any]:
     """One data set and one draw of noise for each model."""
     graphs, truths, seconds = [], [], []
     for r in range(n_models):
-        dag = random_dag(10, expected_degree=2.0, seed=FIRST_MODEL + r)
+        dag = random_dag(n_columns, expected_degree=2.0, seed=FIRST_MODEL + r)
         dag = nx.relabel_nodes(dag, {node: f"x{node}" for node in dag})
         model_key, data_key = jax.random.split(ex.key(FIRST_MODEL, r))
         data = MODELS[relations](dag, key=model_key).sample(n, key=data_key)
@@ -69,25 +72,24 @@ def measure(relations: str, n: int, method: str, n_models: int) -> dict[str, Any
 
 
 def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
-    """Every kind of model, number of rows and method."""
-    for n in chosen.sizes:
-        for relations in MODELS:
-            for method in METHODS:
-                values = relations, n, method, chosen.models
-                yield values, measure, relations, n, method, chosen.models
+    """Every kind of model, number of columns and rows, and method."""
+    for p, n, relations, method in product(chosen.columns, chosen.sizes, MODELS, METHODS):
+        values = relations, p, n, method, chosen.models
+        yield values, measure, *values
 
 
 EXPERIMENT = ex.Experiment(
     "recommending",
     __doc__,
-    ("relations", "n_samples", "method", "n_models"),
+    ("relations", "n_columns", "n_samples", "method", "n_models"),
     jobs,
     columns=ex.columns_of(
-        "relations; rows=n_samples:,; method; arc F1 (se)=arc_f1+:.3f; "
+        "relations; columns=n_columns:d; rows=n_samples:,; method; arc F1 (se)=arc_f1+:.3f; "
         "skeleton F1 (se)=skeleton_f1+:.3f; seconds:.2f"
     ),
     options=(
         ex.Option("--measure", "run the comparison of numeric columns first", flag=True),
+        ex.counts("--columns", "columns", [10, 20, 40], [10]),
         ex.counts("--sizes", "records", [3_000, 10_000, 50_000], [3_000]),
         ex.one_count("--models", "models of each row", 8, 2),
     ),
@@ -201,7 +203,9 @@ def table(measured: Path) -> dict[str, Any]:
             },
             "numeric columns": {
                 "source": "benchmarks/results/recommending.json, by --measure of this script",
-                "rows": _by_method(numeric, lambda row: row["relations"]),
+                "rows": _by_method(
+                    numeric, lambda row: f"{row['n_columns']} columns, {row['relations']}"
+                ),
             },
             "numeric beside nominal columns": {
                 "source": "benchmarks/results/mixed.json",

@@ -82,7 +82,7 @@ def _response_matrix(epsilon: float, n_values: int) -> Floats:
 @dataclass(frozen=True)
 class KaryResponse(EpsilonMechanism, ColumnwiseMechanism):
     """k-ary randomised response on each column by itself ("C-wise"), with epsilon_i = epsilon k_i
-    / sum k.
+    / sum k over the columns of at least two levels.
 
     Args:
         epsilon: for the whole record, positive and finite, in nats.

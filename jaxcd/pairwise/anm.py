@@ -118,7 +118,7 @@ def anm(
         protect: whose records the guarantee is about, with a budget.  ``Protect.TEST`` gives by far
             the best answers, for data whose training half is public; ``Protect.BOTH`` is for all
             records. Rank scores have no bounded sensitivity to the training half.
-        release: the direction with one noisy difference, or both scores at twice its noise.
+        release: the direction with one noisy difference, or both scores, each with as much noise.
         test_share: of the rows, in (0, 1), for the test half.  None: 1/2 for ``Protect.TEST`` and
             ``Protect.TRAIN``; otherwise every row both trains and tests (without privacy that is
             more accurate, and with ``Protect.BOTH`` much cheaper, because the rows trained on move

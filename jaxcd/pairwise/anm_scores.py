@@ -61,7 +61,7 @@ class Protect(enum.Enum):
 
 class ScoreRelease(enum.Enum):
     """What leaves a private run.  DIRECTION: one noisy difference of scores.  SCORES: both scores,
-    at twice the noise.
+    each with as much noise as that difference, so that theirs has twice its variance.
     """
 
     DIRECTION = "direction"
