@@ -41,7 +41,7 @@ DELTA = 1e-6
 NOISE_SEED = 888
 FIRST_DATA = 810_000
 WIDE = ["water", "munin1", "andes", "pigs"]
-COMPARED = ("Tetrachoric", "SecondMoments", "tree_pc")
+COMPARED = ("Tetrachoric", "SecondMoments", "Features", "Discretised", "tree_pc")
 KEY = ("name", "n_samples", "method", "epsilon", "n_runs")
 
 
@@ -100,7 +100,7 @@ def one_run(
         elif epsilon is None:
             kind = kind_of_release(data.domain)
             found = jaxcd.search(jaxcd.release(data, kind, budget=jaxcd.NO_PRIVACY))
-        elif method in ("SecondMoments", "Tetrachoric"):
+        elif method in COMPARED[:-1]:
             kind, budget = getattr(jaxcd, method)(), jaxcd.Budget(epsilon, DELTA)
             found = jaxcd.search(jaxcd.release(data, kind, budget=budget, noise=noise))
         else:

@@ -48,9 +48,11 @@ def numeric(n_columns: int, **others: jaxcd.Categorical | jaxcd.Ordinal) -> jaxc
         # few cells, but no exact search
         (discrete(2, *[1] * 20), BOTH, False, Marginals().title, Algorithm.RELEASE),
         (discrete(2, 2), jaxcd.NO_PRIVACY, False, Threshold().title, Algorithm.PC),
-        (numeric(4), BOTH, False, TreeOptions().title, Algorithm.TREE),
+        (numeric(4), BOTH, False, Features().title, Algorithm.RELEASE),
+        (numeric(100), BOTH, False, Features().title, Algorithm.RELEASE),
+        (numeric(400), BOTH, False, Discretised().title, Algorithm.RELEASE),
         (numeric(4), BOTH, True, SecondMoments().title, Algorithm.RELEASE),
-        (numeric(3, o=jaxcd.Ordinal((1, 2, 3))), BOTH, True, TreeOptions().title, Algorithm.TREE),
+        (numeric(3, o=jaxcd.Ordinal((1, 2, 3))), BOTH, True, Features().title, Algorithm.RELEASE),
         (numeric(4), jaxcd.NO_PRIVACY, True, Threshold().title, Algorithm.PC),
         (
             numeric(3, c=jaxcd.Categorical(("a", "b"))),
@@ -97,7 +99,7 @@ def test_every_rule(domain, budget, linear, method, algorithm):
     [
         (discrete(2, 3, 2), PURE, False, Algorithm.GFCI, "jaxcd.gfci(jaxcd.release(data, jaxcd.H"),
         (numeric(3), BOTH, True, Algorithm.GFCI, "jaxcd.gfci(jaxcd.release(data, jaxcd.Second"),
-        (numeric(3), BOTH, False, Algorithm.FCI, "jaxcd.fci(data, test=jaxcd.StratifiedRanks()"),
+        (numeric(3), BOTH, False, Algorithm.GFCI, "jaxcd.gfci(jaxcd.release(data, jaxcd.Feat"),
         (discrete(2, 3), jaxcd.NO_PRIVACY, False, Algorithm.FCI, "jaxcd.fci(data, test=jaxcd.G"),
     ],
 )
@@ -422,7 +424,8 @@ def test_many_numeric_columns_are_bought_by_the_signs_of_chosen_pairs(linear):
         domain = jaxcd.Domain({f"x{j}": jaxcd.Numeric(-5, 5) for j in range(p)})
         return jaxcd.recommend(domain, n, budget=budget, linear=linear)
 
-    assert found(200, 20_000).kind == jaxcd.Tetrachoric() and found(200, 20_000).warning is None
+    chosen = jaxcd.Tetrachoric() if linear else jaxcd.Discretised()
+    assert found(200, 20_000).kind == chosen and found(200, 20_000).warning is None
     assert "of 19,900 pairs" in (found(200, 1_000).warning or "")
     assert found(4, 20_000).kind != jaxcd.Tetrachoric()
     assert (found(20, 20_000).kind == jaxcd.SecondMoments()) == linear

@@ -15,14 +15,11 @@ recommendation warns, and says that these were chosen by hand.
 3. Numeric columns whose relations are declared to be linear, delta > 0: second moments; where noise
    on chosen pairs of signs hides less than nine tenths of what it hides in them (from about 85
    columns on), tetrachoric correlations.
-4. Other numeric and ordered columns, delta > 0: tree-guided PC on ranks within strata; where it
-   would see only dependences from a quarter of the rows on, and all are numeric, tetrachoric
-   correlations.  On random linear and nonlinear models of 20 to 200 columns with 20,000 rows at
-   epsilon 1 (one or two of each) the one overtook the other at about 50 columns, where the tree saw
-   a fifth of the rows.
-5. Numeric beside nominal columns, delta > 0 or no privacy: covariances of features; where their
+4. Other numeric columns, alone or beside levels, delta > 0: covariances of features; where their
    noise hides more than .85 of the rows over the root of the number of columns (.27 of 10, .09 of
-   100), tables of numeric columns cut at quantiles.
+   100), tables of numeric columns cut at quantiles; and where these hide much as well, and all
+   columns are numeric, tetrachoric correlations.
+5. Numeric beside nominal columns, no privacy: covariances of features.
 6. No privacy: PC.
 7. Where columns may be hidden (``latent=True``): the same release, and GFCI on it; FCI where 4 or 6
    chose tests.  On nine cases of four networks with 100,000 rows (``benchmarks.priv_fci``, epsilon
@@ -57,7 +54,6 @@ from jaxcd.advice.planning import check_facts, plan, plan_release
 from jaxcd.checks import check_flag
 from jaxcd.data import Domain, Numeric
 from jaxcd.data.interventions import Interventions
-from jaxcd.decisions import TreeOptions
 from jaxcd.errors import DataError, OptionError
 from jaxcd.privacy import NO_PRIVACY, Budget, NoPrivacy, Unit
 from jaxcd.privacy.budget import delta_warning
@@ -227,7 +223,7 @@ def _recommended(
     if domain.is_discrete:
         found = _discrete(domain, n_samples, budget)
     elif budget.delta > 0 and (mixed or holes or (budget.unit is Unit.PERSON and not all_linear)):
-        found = _mixed(domain, n_samples, budget)
+        found = _of_any_shape(domain, n_samples, budget, ())
     elif budget.unit is Unit.PERSON:
         found = _linear_by_person(domain, n_samples, budget)
     else:
@@ -365,34 +361,16 @@ def _numeric(domain: Domain, n_samples: int, budget: Budget, linear: bool) -> Re
             return signs
         reasons = (_LINEAR, planned.words)
         return _release(kind, reasons, (tree,), _noisy(SecondMoments, planned.smallest_share))
-    if all_numeric and share > _HIDDEN[TreeOptions.__name__]:
+    tree = Alternative(choice.title, f"it {seen}, and found less on most random models")
+    found = _of_any_shape(domain, n_samples, budget, (tree,))
+    if all_numeric and found.warning is not None:
         monotone = (
             "All columns are numeric: signs about their medians show relations of any monotone "
             "shape.",
         )
-        tree = Alternative(choice.title, f"it {seen}")
-        return _of_signs(domain, n_samples, budget, monotone, (tree,))
-    why = (
-        "they see straight lines only, and linear=True was not given"
-        if all_numeric
-        else "they take numeric columns only"
-    )
-    reasons = (
-        "There are numeric columns: their ranks within strata show relations of any monotone "
-        "shape, and many others.",
-        f"The tree-guided search asks in four batches, and {seen}.",
-    )
-    others = [Alternative(SecondMoments.title, why), Alternative(Features.title, _ADDITIVE_ONLY)]
-    steps = choose(domain, budget=budget)
-    if _in_levels(steps):
-        found = _smallest_share(domain, n_samples, steps, budget)
-        others.append(
-            Alternative(
-                steps.title,
-                f"sees dependences from {found:.2%} of the rows on, and buys more answers",
-            )
-        )
-    return _tests(choice, reasons, tuple(others), _noisy(TreeOptions, share))
+        signs = _of_signs(domain, n_samples, budget, monotone, (tree,))
+        return found if signs.warning is not None else signs
+    return found
 
 
 def _linear_by_person(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
@@ -451,10 +429,9 @@ def _few_chosen(n_chosen: int, n_columns: int) -> str | None:
 
 _LINEAR = "All columns are numeric, and their relations were declared to be linear."
 _ROWS_ONLY = "none of them has a proved bound for a person with several rows"
-_ADDITIVE_ONLY = (
-    "they see sums of functions of single columns: they found more where relations are linear, "
-    "and less where a child is a function of a weighted "
-    "sum of its parents, but for few rows"
+_ANY_SHAPE = (
+    "There are numeric columns: features of their ranks show relations of any shape that are sums "
+    "of functions of single columns."
 )
 _TAKES_BOTH = (
     "There are numeric beside nominal columns: features of ranks and of levels go "
@@ -472,14 +449,22 @@ _ROWS_ONLY_IN_SUMS = (
 )
 
 
-def _mixed(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
+def _of_any_shape(
+    domain: Domain, n_samples: int, budget: Budget, others: tuple[Alternative, ...]
+) -> Recommendation:
+    """Numeric columns, alone or beside levels: features, or where their noise hides much tables of
+    quantiles.
+    """
     kind = Features()
     try:
         kind.check(domain, n_samples)
     except DataError:
-        return _in_quantiles(domain, n_samples, budget, "there are more features than rows")
-    beside = nominal_beside_numeric(domain) is not None
-    reason = _TAKES_BOTH if beside else _ROWS_ONLY_IN_SUMS
+        none = Alternative(Features.title, "there are more features than rows")
+        return _in_quantiles(domain, n_samples, budget, (none, *others))
+    if nominal_beside_numeric(domain) is not None:
+        reason = _TAKES_BOTH
+    else:
+        reason = _ROWS_ONLY_IN_SUMS if not others else _ANY_SHAPE
     planned = plan_release(domain, n_samples, kind=kind, budget=budget)
     # More features are chosen where there is less noise, so that the noise on a correlation of the
     # chosen ones says less.
@@ -492,32 +477,33 @@ def _mixed(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
             f"their noise hides what is below {hidden:.1%} of the rows, and of "
             f"{domain.n_columns} columns tables found more from {most:.0%} on"
         )
-        return _in_quantiles(domain, n_samples, budget, why)
+        features = Alternative(Features.title, why)
+        return _in_quantiles(domain, n_samples, budget, (features, *others))
     tables = Alternative(
         Discretised.title,
         "conditioning on a bin is less than conditioning on the number: they found less where "
-        f"features hide less than {most:.0%} of the rows",
+        f"features hide less than {most:.0%} of the rows, but where children are functions of "
+        "weighted sums of their parents",
     )
-    return _release(kind, (reason, planned.words), (tables,), None)
+    return _release(kind, (reason, planned.words), (tables, *others), None)
 
 
 def _in_quantiles(
-    domain: Domain, n_samples: int, budget: Budget, against_features: str
+    domain: Domain, n_samples: int, budget: Budget, others: tuple[Alternative, ...]
 ) -> Recommendation:
-    """Tables of numeric columns cut at quantiles, where noise on features hides much."""
+    """Tables of numeric columns cut at quantiles."""
     kind = Discretised().chosen(domain, n_samples, budget=budget)
     planned = plan_release(domain, n_samples, kind=kind, budget=budget)
     reasons = (
         f"Numeric columns are cut at quantiles that the budget buys, into {kind.bins} bins each, "
-        "and go into tables with the others.",
+        "and go into tables.",
         planned.words,
     )
-    features = Alternative(Features.title, against_features)
     in_levels = kind.in_levels(domain)
     n_chosen = Marginals().n_selected(in_levels, n_samples, budget=budget)
     warning = _noisy(Discretised, planned.smallest_share)
     warning = warning or _few_chosen(n_chosen, domain.n_columns)
-    return _release(Discretised(), reasons, (features,), warning)
+    return _release(Discretised(), reasons, others, warning)
 
 
 def _no_tests(domain: Domain) -> Alternative:

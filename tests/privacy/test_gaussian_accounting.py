@@ -395,8 +395,8 @@ def test_the_plan_is_what_the_run_draws(decider, label, of_scales):
         assert ratio == pytest.approx(limits, rel=1e-9)
     elif row["epsilon"] < 0.04:  # by rho: cheaper is (P), where there are few
         assert ratio == pytest.approx(limits * 2 / math.pi, rel=1e-3)
-    else:
-        assert ratio == 1.0
+    else:  # by (P) under one accounting at least
+        assert limits * 2 / math.pi <= ratio <= 1.0
 
 
 def test_two_pairs_share_a_budget_with_its_accounting():
