@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import jaxcd
 from jaxcd.advice.planning import plan_release
 from jaxcd.api import Algorithm
-from jaxcd.decisions import Threshold, TreeOptions
+from jaxcd.decisions import Threshold
 from jaxcd.errors import DataError, DomainError, OptionError
 from jaxcd.releases import Discretised, Features, Histogram, LogLinear, Marginals, SecondMoments
 from tests.helpers import refused, simulated
