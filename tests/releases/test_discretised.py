@@ -263,3 +263,26 @@ def test_the_planned_noise_and_the_bought_one_follow_the_share() -> None:
     in_levels = jaxcd.Discretised(bins=3).in_levels(data.domain)
     tables = jaxcd.plan_release(in_levels, 5_000, kind=Marginals(), budget=BUDGET)
     assert few == pytest.approx(tables.noise / math.sqrt(0.8), rel=1e-9)
+
+
+def test_cuts_are_short_numbers() -> None:
+    rng = np.random.default_rng(2)
+    years = 2010 + 5 * rng.random(5_000)
+    tiny = 1e-9 * rng.random(5_000)
+    domain = jaxcd.Domain(
+        {
+            "year": jaxcd.Numeric(2010, 2015),
+            "tiny": jaxcd.Numeric(0, 1e-9),
+            "free": jaxcd.Numeric(),
+            "huge": jaxcd.Numeric(-1e300, 1e300),
+        }
+    )
+    columns = np.column_stack([years, tiny, 100 * years, 1e300 * (2 * rng.random(5_000) - 1)])
+    data = jaxcd.Dataset.from_array(columns, names=list(domain), domain=domain)
+    bought = jaxcd.release(data, jaxcd.Discretised(bins=4), budget=BUDGET, noise=simulated())
+    for name in ("year", "tiny", "huge"):
+        column = bought.domain[name]
+        assert isinstance(column, Binned) and len(column.edges) == 5
+        counts = np.bincount(column.bins_of(data.values(name)), minlength=4)
+        assert np.abs(counts / 5_000 - 1 / 4).max() < 0.05
+    assert all(len(repr(edge)) <= 8 for edge in bought.domain["year"].edges)

@@ -204,6 +204,18 @@ class Discretised(ReleaseKind):
         return replace(found, bought=self, **paid(accountant))  # type: ignore[type-var]
 
 
+def _steps(column: Numeric, cuts: list[float]) -> list[float]:
+    """What is below a leaf of the maps at each cut, about: half of one, or a thousandth."""
+    if column.lower is None or column.upper is None:
+        return [1e-3 * max(abs(cut), 1.0) for cut in cuts]
+    return [(column.upper - column.lower) / (1 << (_LEVELS + 1))] * len(cuts)
+
+
+def _short(cut: float, step: float) -> float:
+    """The cut with no more decimals than tell such a step, for people to read."""
+    return round(cut, max(0, math.ceil(-math.log10(step)))) if step > 1e-300 else cut
+
+
 def _bought_bins(
     door: Door, accountant: Accountant, n_bins: int, *, rho: float
 ) -> dict[str, Binned]:
@@ -217,7 +229,7 @@ def _bought_bins(
     shares, found = np.arange(1, n_bins) / n_bins, {}
     for place, (name, column) in enumerate(columns.items()):
         low, high = column.bounds or (-LARGEST, LARGEST)
-        cuts = np.unique(quantiles(maps, place, column, shares))
-        inner = [float(cut) for cut in cuts if low < cut < high]
+        cuts = quantiles(maps, place, column, shares).tolist()
+        inner = sorted({cut for cut in map(_short, cuts, _steps(column, cuts)) if low < cut < high})
         found[name] = Binned((low, *inner, high), missing=column.missing)
     return found
