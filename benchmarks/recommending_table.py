@@ -105,7 +105,6 @@ LIMITS = {
         "LogLinear": 0.15,
         "Marginals": 0.06,
         "SecondMoments": 0.15,
-        "TreeOptions": 0.25,
         "Discretised": 0.1,
     },
     "least_rows_times_epsilon": 5_000,

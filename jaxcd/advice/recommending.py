@@ -21,7 +21,7 @@ recommendation warns, and says that these were chosen by hand.
    columns are numeric, tetrachoric correlations.
 5. Numeric beside nominal columns, no privacy: covariances of features.
 6. No privacy: PC.
-7. Where columns may be hidden (``latent=True``): the same release, and GFCI on it; FCI where 4 or 6
+7. Where columns may be hidden (``latent=True``): the same release, and GFCI on it; FCI where 6
    chose tests.  On nine cases of four networks with 100,000 rows (``benchmarks.priv_fci``, epsilon
    1, 4 and 16) GFCI on a histogram found more marks of the true PAG than FCI on it and than FCI by
    private tests in eight; it misses edges that the score is too weak to see (Cancer without its
@@ -513,11 +513,6 @@ def _no_tests(domain: Domain) -> Alternative:
         f"they count levels: column {numeric!r} and its like would have to be declared ordinal "
         "with public bins, or cut at quantiles (jaxcd.Discretised), which found less",
     )
-
-
-def _in_levels(steps: Choice) -> bool:
-    """Whether the chosen decider is the one of the budgets with a delta, LevelwiseGaussian."""
-    return steps.needs_delta
 
 
 def _private_searches(domain: Domain, n_samples: int, budget: Budget) -> tuple[Alternative, ...]:
