@@ -2,7 +2,7 @@
 bins.
 
 ``python -m benchmarks.mixed [--quick] [--resume] [--nodes P ...] [--sizes N ...] [--epsilons E ...]
-[--models R] [--out FILE]``
+[--methods METHOD ...] [--models R] [--out FILE]``
 
 Data: a random DAG of expected degree 2 whose nodes are numeric or nominal (2 to 4 levels) with
 probability one half each.  A numeric node is a sum of functions of its parents plus a standard
@@ -163,7 +163,8 @@ def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
     for p in chosen.nodes:
         models = [MixedModel.draw(p, FIRST_MODEL + i) for i in range(chosen.models)]
         for n in chosen.sizes:
-            for method, (bins, _) in METHODS.items():
+            for method in chosen.methods:
+                bins, _ = METHODS[method]
                 data = [model.sample(n, bins=bins) for model in models]
                 none = (None,) if method == "Features" else ()
                 for epsilon in (*chosen.epsilons, *none):
@@ -185,6 +186,7 @@ EXPERIMENT = ex.Experiment(
         ex.counts("--nodes", "columns", [10, 20], [6]),
         ex.counts("--sizes", "records", [1_000, 3_000, 10_000, 100_000], [3_000]),
         ex.numbers("--epsilons", "totals", [0.5, 1.0, 4.0], [1.0]),
+        ex.names("--methods", "methods", list(METHODS), list(METHODS), list(METHODS)),
         ex.one_count("--models", "models of each row", 20, 2),
     ),
 )
