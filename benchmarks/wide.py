@@ -8,7 +8,8 @@ Networks of 32 to 441 columns (water, munin1, andes, pigs), random discrete netw
 two levels (expected degree 2, every row of a table drawn uniformly), and random linear Gaussian and
 nonlinear models of P columns (:func:`jaxcd.data.structural.nonlinear_sem`).  ``jaxcd.discover`` at
 (epsilon, 1e-6); without privacy (no epsilon) the same release, searched, and ``jaxcd.ges`` on the
-rows, for networks.  ``--compare``: these methods of numeric columns, too.
+rows, for networks.  Linear models are declared to be linear.  ``--compare``: these methods of
+numeric columns, too.
 
 Every run has a process of its own, so that its peak memory is its own: with the interpreter, the
 libraries and the data, and with compilation in the seconds.  Arc F1 and skeleton F1 against the
@@ -106,7 +107,10 @@ def one_run(
         else:
             by = jaxcd.Algorithm.AUTO if method == "discover" else jaxcd.Algorithm.TREE
             budget, key = jaxcd.Budget(epsilon, DELTA), jax.random.key(run)
-            found = jaxcd.discover(data, budget=budget, noise=noise, key=key, algorithm=by)
+            linear = name.startswith("linear")
+            found = jaxcd.discover(
+                data, budget=budget, noise=noise, key=key, algorithm=by, linear=linear
+            )
     (arc,), (skeleton,) = ex.scores([found.graph], [truth]).values()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20  # Linux gives KiB
     return {"arc_f1": arc, "skeleton_f1": skeleton, "seconds": clock.seconds, "gib": peak}
