@@ -32,7 +32,7 @@ __all__ = ["person_release_cases", "release_cases"]
 
 # So much is spent on the bins that all are there, and their number is a fact.
 _IN_BINS = jaxcd.Discretised(bins=3, share=0.5)
-_OF_BINS: dict[str, Any] = {"map_levels": 10, "bins": 3}
+_OF_BINS: dict[str, Any] = {"bins": 3}
 
 
 def release_cases() -> Iterator[Case]:

@@ -1,13 +1,12 @@
 """The rank maps of numeric columns (:mod:`jaxcd.privacy.rank_maps`), bought through a door.
 
 A column with declared bounds is brought to the whole range of the maps, so that 2^L leaves of equal
-width lie between the bounds.  Others are taken as they are: numbers beyond 1490 fall into the last
-leaves, and near 0 the leaves of 11 levels are 0.008 wide.
+width lie between the bounds.  Others are taken as they are: numbers beyond sinh(A), A the range,
+fall into the last leaves (1490 for A = 8, 4.4 million for 16), and near 0 a leaf is 2 A / 2^L wide.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -22,23 +21,26 @@ from jaxcd.queries import Door
 
 __all__ = ["bought_ranks", "quantiles", "spread"]
 
-# The maps' range on asinh scale.
-_RANGE = 8.0
 
-
-def spread(block: Block, name: str, column: Column) -> np.ndarray:
-    """The numbers of a column on the scale of the maps, as they are, or with declared bounds so
-    that these are the ends of the range; NaN where the cell is missing.
+def spread(block: Block, name: str, column: Column, *, log_range: float) -> np.ndarray:
+    """The numbers of a column on the scale of maps of that range, as they are, or with declared
+    bounds so that these are the ends of the range; NaN where the cell is missing.
     """
     values = block.cells[name]
     if isinstance(column, Numeric) and column.lower is not None and column.upper is not None:
         share = (values - column.lower) / (column.upper - column.lower)
-        values = np.sinh(_RANGE * np.clip(2 * share - 1, -1.0, 1.0))
+        values = np.sinh(log_range * np.clip(2 * share - 1, -1.0, 1.0))
     return np.where(block.is_missing(name), np.nan, values)
 
 
 def bought_ranks(
-    door: Door, accountant: Accountant, names: Sequence[str], *, rho: float, n_levels: int
+    door: Door,
+    accountant: Accountant,
+    names: Sequence[str],
+    *,
+    rho: float,
+    log_range: float,
+    n_levels: int,
 ) -> RankMaps:
     """The rank maps of numeric columns.
 
@@ -50,6 +52,7 @@ def bought_ranks(
         accountant: of the run, with Gaussian noise.
         names: of the columns.
         rho: the price.
+        log_range: A, of columns without bounds.
         n_levels: L, of 2^L leaves.
     """
     domain = door.domain
@@ -58,8 +61,8 @@ def bought_ranks(
         lambda block: np.stack(
             [
                 leaf_counts(
-                    spread(block, name, domain[name]),
-                    log_range=_RANGE,
+                    spread(block, name, domain[name], log_range=log_range),
+                    log_range=log_range,
                     n_levels=n_levels,
                     weights=block.weights,
                 )
@@ -71,7 +74,7 @@ def bought_ranks(
         leaves,
         accountant,
         rho=rho,
-        log_range=_RANGE,
+        log_range=log_range,
         n_levels=n_levels,
         n_samples=door.n_samples,
         may_miss=[domain[name].missing is not None for name in names],
@@ -89,7 +92,7 @@ def quantiles(maps: RankMaps, place: int, column: Numeric, shares: ArrayLike) ->
         shares: between 0 and 1, ascending.
     """
     cumulative = maps.cumulative[place]
-    edges = np.linspace(-_RANGE, _RANGE, len(cumulative))
+    edges = np.linspace(-maps.log_range, maps.log_range, len(cumulative))
     # The leaf in which the share is reached: never one without rows.
     right = np.clip(np.searchsorted(cumulative, shares, side="left"), 1, len(edges) - 1)
     low, high = cumulative[right - 1], cumulative[right]
@@ -97,9 +100,5 @@ def quantiles(maps: RankMaps, place: int, column: Numeric, shares: ArrayLike) ->
     found = edges[right - 1] + np.clip(part, 0.0, 1.0) * (edges[right] - edges[right - 1])
     if column.lower is None or column.upper is None:
         return np.sinh(found)
-    share = (found / _RANGE + 1) / 2
+    share = (found / maps.log_range + 1) / 2
     return np.asarray(column.lower + share * (column.upper - column.lower))
-
-
-LARGEST = math.sinh(_RANGE)
-"""The largest number that the maps of a column without bounds tell from larger ones."""

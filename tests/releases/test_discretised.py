@@ -22,7 +22,7 @@ from jaxcd.privacy import Accountant, Ledger, Unit
 from jaxcd.privacy.rank_maps import RankMaps
 from jaxcd.queries import Door
 from jaxcd.releases import LogLinear, Marginals, ReleasedMarginals
-from jaxcd.releases.bought_ranks import LARGEST, bought_ranks, quantiles
+from jaxcd.releases.bought_ranks import bought_ranks, quantiles
 from tests.helpers import simulated
 
 BUDGET = jaxcd.Budget(4.0, 1e-6)
@@ -99,7 +99,7 @@ def test_without_noise_the_cuts_are_quantiles_to_a_leaf(
     values: list[float], bounds: tuple[float, float] | None, n_bins: int
 ) -> None:
     column = jaxcd.Numeric(*(bounds or ()))
-    low, high = bounds or (-LARGEST, LARGEST)
+    low, high = bounds or (-math.sinh(16), math.sinh(16))
     x = np.clip(np.array(values), low, high)
     domain = jaxcd.Domain({"x": column, "y": jaxcd.Numeric()})
     data = jaxcd.Dataset.from_array(np.column_stack([x, x]), names=["x", "y"], domain=domain)
@@ -108,6 +108,7 @@ def test_without_noise_the_cuts_are_quantiles_to_a_leaf(
         Accountant(jaxcd.privacy.Ledger(jaxcd.NO_PRIVACY)),
         ["x"],
         rho=math.inf,
+        log_range=16.0,
         n_levels=10,
     )
     shares = np.arange(1, n_bins) / n_bins
@@ -115,7 +116,7 @@ def test_without_noise_the_cuts_are_quantiles_to_a_leaf(
     assert (np.diff(cuts) >= 0).all() and (cuts >= low).all() and (cuts <= high).all()
     # the edges of the leaf of a cut, between which the share of the rows must be reached
     if bounds is None:
-        step = 16 / 1024
+        step = 32 / 1024
         below, above = np.sinh(np.arcsinh(cuts) - step), np.sinh(np.arcsinh(cuts) + step)
     else:
         step = (high - low) / 1024
@@ -263,6 +264,21 @@ def test_the_planned_noise_and_the_bought_one_follow_the_share() -> None:
     in_levels = jaxcd.Discretised(bins=3).in_levels(data.domain)
     tables = jaxcd.plan_release(in_levels, 5_000, kind=Marginals(), budget=BUDGET)
     assert few == pytest.approx(tables.noise / math.sqrt(0.8), rel=1e-9)
+
+
+def test_large_numbers_need_no_bounds() -> None:
+    """Incomes, without declared bounds, and what follows from them."""
+    rng = np.random.default_rng(3)
+    income = np.exp(rng.normal(10.5, 0.6, size=8_000))
+    rent = 0.2 * income * np.exp(rng.normal(0, 0.3, size=8_000))
+    domain = jaxcd.Domain({"income": jaxcd.Numeric(), "rent": jaxcd.Numeric()})
+    data = jaxcd.Dataset.from_array(
+        np.column_stack([income, rent]), names=list(domain), domain=domain
+    )
+    bought = jaxcd.release(data, jaxcd.Discretised(), budget=BUDGET, noise=simulated())
+    assert str(jaxcd.search(bought).graph) == "income --- rent"
+    counts = np.bincount(bought.domain["income"].bins_of(income))
+    assert np.abs(counts / 8_000 - 1 / len(counts)).max() < 0.03
 
 
 def test_cuts_are_short_numbers() -> None:

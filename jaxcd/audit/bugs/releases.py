@@ -188,8 +188,8 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "features-rank-maps",
         "releases.features.feature_covariances:_bought",
-        "maps.rank(numeric.index(name), spread(block, name, domain[name]))",
-        f"{RANKS}(spread(block, name, domain[name]))",
+        "maps.rank(numeric.index(name), values)",
+        f"{RANKS}(values)",
         "replay: release, Features",
     ),
     Bug(

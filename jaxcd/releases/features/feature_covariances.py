@@ -100,8 +100,8 @@ _GRID = 2.0**-15
 _MOST_CHOSEN = 6
 _NOISY_SHARE = 0.5
 _BLOCK = 1 << 12
-# Of the rank maps.
-_LEVELS = 11
+# Of the rank maps: the range on asinh scale of columns without bounds, and the levels.
+_LOG_RANGE, _LEVELS = 8.0, 11
 
 
 def cosine_features(ranks: np.ndarray, *, n_features: int, decay: float) -> np.ndarray:
@@ -534,7 +534,9 @@ def _bought(options: Features, door: Door, accountant: Accountant) -> ReleasedFe
     n_features = options.n_features or 2
 
     if numeric:
-        maps = bought_ranks(door, accountant, numeric, rho=map_rho, n_levels=_LEVELS)
+        maps = bought_ranks(
+            door, accountant, numeric, rho=map_rho, log_range=_LOG_RANGE, n_levels=_LEVELS
+        )
     sizes = options.sizes(domain)
     levels = {
         name: _level_vectors(size + 1)
@@ -547,7 +549,8 @@ def _bought(options: Features, door: Door, accountant: Accountant) -> ReleasedFe
         if name in levels:
             found: np.ndarray = levels[name][block.cells[name]]
             return found
-        ranks = maps.rank(numeric.index(name), spread(block, name, domain[name]))
+        values = spread(block, name, domain[name], log_range=_LOG_RANGE)
+        ranks = maps.rank(numeric.index(name), values)
         waves = cosine_features(ranks, n_features=n_features, decay=options.decay)
         return np.where(block.is_missing(name)[:, None], 0.0, waves)
 
