@@ -424,3 +424,17 @@ class TestFileAndErrors:
             (FeatureScore, {"n_candidates": 0}),
         ):
             refused(OptionError, next(iter(options)), call, release, **options)
+
+
+def test_large_numbers_need_no_bounds() -> None:
+    """Incomes, without declared bounds, and what follows from them."""
+    rng = np.random.default_rng(3)
+    income = np.exp(rng.normal(10.5, 0.6, size=8_000))
+    rent = 0.2 * income * np.exp(rng.normal(0, 0.3, size=8_000))
+    domain = jaxcd.Domain({"income": jaxcd.Numeric(), "rent": jaxcd.Numeric()})
+    data = jaxcd.Dataset.from_array(
+        np.column_stack([income, rent]), names=list(domain), domain=domain
+    )
+    budget = jaxcd.Budget(1.0, 1e-6)
+    bought = jaxcd.release(data, jaxcd.Features(), budget=budget, noise=simulated())
+    assert str(jaxcd.search(bought).graph) == "income --- rent"

@@ -101,7 +101,7 @@ _MOST_CHOSEN = 6
 _NOISY_SHARE = 0.5
 _BLOCK = 1 << 12
 # Of the rank maps: the range on asinh scale of columns without bounds, and the levels.
-_LOG_RANGE, _LEVELS = 8.0, 11
+_LOG_RANGE, _LEVELS = 16.0, 12
 
 
 def cosine_features(ranks: np.ndarray, *, n_features: int, decay: float) -> np.ndarray:
@@ -137,8 +137,9 @@ class Features(ReleaseKind):
     """Noisy covariances of features of every column, for additive models of columns of any kind.
 
     A numeric column gives cosines of its private ranks, a discrete one contrasts of its levels.  A
-    column needs no bounds: ranks have none.  Without bounds numbers beyond 1490 are clipped, and
-    near 0 they are told apart by 0.008; with bounds, by a 2048th of their distance.
+    column needs no bounds: ranks have none.  Without bounds numbers beyond 4.4
+    million are clipped, and near 0 they are told apart by 0.008; with bounds, by a 4096th of their
+    distance.
 
     Args:
         n_features: cosines of a numeric column, 2 to 32; None chooses 2 to 6 by the public facts
