@@ -111,7 +111,6 @@ class SparseVector(CountedDecider):
         Smoker --> Cancer
         Cancer --> Xray
         Dyspnoea --> Cancer
-        Dyspnoea --> Xray
     """
 
     claim = GuaranteeClaim(

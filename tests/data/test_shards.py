@@ -126,7 +126,7 @@ def test_two_processes_get_what_one_gets(two_processes: Path) -> None:
     alone.mkdir()
     in_processes.answers(rows, alone, 0)
     files = sorted(path.name for path in alone.iterdir())
-    assert len(files) == 7
+    assert len(files) == 8
     for name in files:
         expected = np.load(alone / name)
         for process in "01":
