@@ -115,6 +115,20 @@ def test_a_release_is_searched_at_its_own_cost():
     assert jaxcd.metrics.skeleton_f1(run.graph, network.cpdag()) >= 0.75
 
 
+def test_the_score_is_one_that_the_data_answer():
+    data = sampled("cancer", 5_000)
+    budget = jaxcd.Budget(2.0, 1e-6)
+    bought = jaxcd.release(data, jaxcd.Marginals(), budget=budget, noise=simulated(1))
+    run = mmhc(bought)
+    assert (
+        run.info["score_function"] == repr(BIC()) and run.graph == mmhc(bought, score=BIC()).graph
+    )
+    refused(OptionError, "use BIC", mmhc, bought, score=jaxcd.BDeu())
+    numbers = jaxcd.Dataset.from_array(np.random.default_rng(0).normal(size=(50, 3)))
+    assert mmhc(numbers, budget=NONE).info["score_function"] == repr(BIC())
+    assert mmhc(data, budget=NONE).info["score_function"] == repr(jaxcd.BDeu())
+
+
 @pytest.mark.slow
 def test_the_skeleton_of_alarm(data_folder: Path):
     network = jaxcd.networks.read_bif(data_folder / "networks" / "alarm.bif")
@@ -132,4 +146,4 @@ def test_refusals():
     refused(OptionError, "max_conditioning = -1", mmhc, data, max_conditioning=-1, budget=NONE)
     refused(OptionError, "patience = -1", mmhc, data, patience=-1, budget=NONE)
     numbers = jaxcd.Dataset.from_array(np.random.default_rng(0).normal(size=(50, 3)))
-    refused(DomainError, "use BIC", mmhc, numbers, budget=NONE)
+    refused(DomainError, "use BIC", mmhc, numbers, score=jaxcd.BDeu(), budget=NONE)

@@ -130,6 +130,16 @@ def test_a_release_is_searched_at_its_own_cost(tmp_path):
     ].startswith("posterior")
 
 
+def test_a_release_without_a_likelihood_is_searched_by_bic():
+    data, key = four_columns(2_000), jax.random.key(0)
+    bought = jaxcd.release(
+        data, jaxcd.Marginals(), budget=jaxcd.Budget(4.0, 1e-6), noise=simulated(1)
+    )
+    run = jaxcd.order_mcmc(bought, key=key, **QUICK)
+    assert run.info["score_function"] == repr(jaxcd.BIC())
+    refused(OptionError, "use BIC", jaxcd.order_mcmc, bought, score=jaxcd.BDeu(), key=key, **QUICK)
+
+
 @pytest.mark.parametrize(
     ("wrong", "match"),
     [

@@ -40,7 +40,7 @@ from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.discovery.score.ges import FamilyCache
 from jaxcd.discovery.score.ges_operators import bits
 from jaxcd.discovery.score.limits import Limits
-from jaxcd.discovery.score.scored import SearchedData, check_scored
+from jaxcd.discovery.score.scored import SearchedData, check_scored, likelihood_score
 from jaxcd.errors import OptionError
 from jaxcd.graphs import Knowledge
 from jaxcd.privacy import NO_PRIVACY, Budget, NoPrivacy
@@ -63,7 +63,7 @@ def mmhc(
     *,
     domain: Domain | str | Path | None = None,
     missing: Missing | str | None = None,
-    score: ScoreConfig = BDeu(),  # noqa: B008 - frozen
+    score: ScoreConfig | None = None,
     test: CITest | None = None,
     alpha: float = 0.05,
     budget: Budget | NoPrivacy | None = None,
@@ -83,7 +83,8 @@ def mmhc(
             file); None infers one, without privacy.
         missing: how missing cells are read, a :class:`jaxcd.data.Missing` or its name: "ignore"
             leaves them out, "level" makes them a level; None: as the data say, "ignore" as a rule.
-        score: ``BDeu()``, or ``BIC()``, which numeric columns need.
+        score: ``BDeu()``, of complete discrete columns and of a histogram of such, or ``BIC()``.
+            None for ``BDeu()`` where the data or the release answer it, else ``BIC()``.
         test: None for the G test of discrete columns and Fisher's z of others; on a release one
             that it answers.
         alpha: the level of the test, 0 < alpha < 1.
@@ -123,7 +124,7 @@ def mmhc(
         (6, 6)
     """
     data = as_data(data, domain, private=isinstance(budget, Budget), missing=missing)
-    check_scored(data, score, budget, key, max_parents, knowledge)
+    check_scored(data, BDeu() if score is None else score, budget, key, max_parents, knowledge)
     for argument, value, least in (
         ("max_conditioning", max_conditioning, 0),
         ("patience", patience, 0),
@@ -135,7 +136,9 @@ def mmhc(
     test = usual_test(data) if test is None else test
     check_arguments(test, NO_PRIVACY, key, None)
     alpha = check_alpha(alpha)
-    searched = SearchedData.of(data, score, max_parents=max_parents, knowledge=knowledge)
+    searched = SearchedData.of(
+        data, score or likelihood_score(data), max_parents=max_parents, knowledge=knowledge
+    )
     limits = searched.limits
     within = limits.within(searched.score)
     session = Session(Door(data, NO_PRIVACY), test, alpha=alpha, key=key)

@@ -30,7 +30,7 @@ from jaxcd.privacy import NO_PRIVACY, Budget, NoPrivacy, open_account
 from jaxcd.releases import Release
 from jaxcd.scores import BIC, BDeu, LocalScore, ScoreConfig
 
-__all__ = ["SearchedData", "check_scored", "exact_search", "order_mcmc"]
+__all__ = ["SearchedData", "check_scored", "exact_search", "likelihood_score", "order_mcmc"]
 
 # A table of all families of this many variables takes seconds; above, parents are limited.
 _MOST_UNLIMITED = 10
@@ -146,6 +146,16 @@ def check_scored(
     check_knowledge(knowledge, data.names)
 
 
+def likelihood_score(data: Dataset | Release) -> ScoreConfig:
+    """The marginal likelihood where the data have one, else its approximation."""
+    answered = (
+        BDeu in data.scores()
+        if isinstance(data, Release)
+        else all(column.is_discrete for column in data.domain.columns.values())
+    )
+    return BDeu() if answered and not any(data.leaves_out) else BIC()
+
+
 @overload
 def exact_search(data: LocalScore, *, knowledge: Knowledge | None = ...) -> np.ndarray: ...
 
@@ -240,7 +250,7 @@ def order_mcmc(
     *,
     domain: Domain | str | Path | None = None,
     missing: Missing | str | None = None,
-    score: ScoreConfig = BDeu(),  # noqa: B008 - frozen
+    score: ScoreConfig | None = None,
     budget: Budget | NoPrivacy | None = None,
     key: jax.Array | None,
     max_parents: int | None = None,
@@ -266,8 +276,9 @@ def order_mcmc(
             file); None infers one, without privacy.
         missing: how missing cells are read, a :class:`jaxcd.data.Missing` or its name: "ignore"
             leaves them out, "level" makes them a level; None: as the data say, "ignore" as a rule.
-        score: ``BDeu()``, a log marginal likelihood; with ``BIC()``, which numeric columns need,
-            exp(score) is an approximation of one.
+        score: ``BDeu()``, a log marginal likelihood, of complete discrete columns and of a
+            histogram of such; with ``BIC()`` exp(score) is an approximation of one.  None for
+            ``BDeu()`` where the data or the release answer it, else ``BIC()``.
         budget: NO_PRIVACY with a Dataset, left out with a release.
         key: a typed key, required: the chains are random.
         max_parents: the most parents of a node; None for no limit up to 10 variables and 4 above,
@@ -314,14 +325,16 @@ def order_mcmc(
         True
     """
     data = as_data(data, domain, private=isinstance(budget, Budget), missing=missing)
-    check_scored(data, score, budget, key, max_parents, knowledge)
+    check_scored(data, BDeu() if score is None else score, budget, key, max_parents, knowledge)
     if key is None:
         raise OptionError(
             "key is required, because the chains are random; use jax.random.key(seed)"
         )
     if max_parents is None and len(data.names) > _MOST_UNLIMITED and isinstance(data, Dataset):
         max_parents = _FEW_PARENTS
-    searched = SearchedData.of(data, score, max_parents=max_parents, knowledge=knowledge)
+    searched = SearchedData.of(
+        data, score or likelihood_score(data), max_parents=max_parents, knowledge=knowledge
+    )
     seed = int.from_bytes(np.asarray(jax.random.key_data(key)).tobytes(), "little")
     found = sample_orders(
         searched.score,
