@@ -82,6 +82,10 @@ def effect(
     s P(not b) (Robins 1989, Manski 1990): some member always leaves the effect open.  Where the
     graph asks for tables that the release did not measure it is all that is possible.
 
+    *Where the domain says what was set*, rows in which the outcome was are left out, and where the
+    column that says so is held fixed, those in which the treatment was.  Rows in which a column
+    between the two was set count as they were taken, and make the effect smaller.
+
     *Without a graph* the release's own search finds one, and again in ``n_draws`` releases drawn
     anew from the found graph with its fitted parameters.  Low and high are the ends of the
     intervals, computed on this release, over all these graphs and all members of their classes.

@@ -106,8 +106,11 @@ class TableEstimator(Estimator):
         )
         self.contrast = Contrast(start, end, scores)
         self.span = self.contrast.span
-        # By column that says where the treatment was set: its codes in the other rows.
-        self._natural = Interventions.of(release.domain).natural.get(treatment, {})
+        # By column that says where the treatment, or the outcome, was set: its codes in the other
+        # rows.
+        natural = Interventions.of(release.domain).natural
+        self._natural = natural.get(treatment, {})
+        self._free = {c: codes for c, codes in natural.get(outcome, {}).items() if c != treatment}
         self.assumptions = (
             "every group that is compared has rows of both levels of the treatment",
             *(
@@ -115,21 +118,35 @@ class TableEstimator(Estimator):
                 "are left out: they have one level of it"
                 for setting in self._natural
             ),
+            *(
+                f"rows in which {setting} says that {outcome} was set are left out: they do not "
+                "tell what changes it"
+                for setting in self._free
+            ),
         )
 
     def _table_names(self, given: tuple[str, ...]) -> tuple[str, ...]:
-        return self.treatment, self.outcome, *given
+        told = (name for name in self._free if name not in given)
+        return self.treatment, self.outcome, *given, *told
 
     def _size(self, given: tuple[str, ...]) -> int:
         return math.prod(self._cells[name] for name in self._table_names(given))
 
-    def chosen(self, possibility: Possibility) -> tuple[str, ...] | None:
-        def fits(given: tuple[str, ...]) -> bool:
-            return bool(self._source.is_measured(self._table_names(given)))
+    def _kept(self, given: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
+        """By column that says what was set: its codes in the rows that count."""
+        found = {name: codes for name, codes in self._natural.items() if name in given}
+        for name, codes in self._free.items():
+            found[name] = tuple(code for code in codes if code in found.get(name, codes))
+        return found
 
+    def _fits(self, given: tuple[str, ...]) -> bool:
+        measured = self._source.is_measured(self._table_names(given))
+        return bool(measured and all(self._kept(given).values()))
+
+    def chosen(self, possibility: Possibility) -> tuple[str, ...] | None:
         tried = []
         for place, given in enumerate(possibility.sets):
-            if fits(given):
+            if self._fits(given):
                 if place == 0 and self._is_quiet(given):
                     return given
                 tried.append(given)
@@ -144,30 +161,34 @@ class TableEstimator(Estimator):
 
     def _table(self, given: tuple[str, ...]) -> NoisyTable:
         """The table of an adjustment set, of the rows in which no column of the set says that the
-        treatment was set.
+        treatment was set, and none at all that the outcome was.
         """
-        names = self._table_names(given)
+        names, kept = self._table_names(given), self._kept(given)
         table: NoisyTable = self._source.table(names)
-        if not any(name in self._natural for name in given):
+        if not kept:
             return table
         places = np.ix_(
             *(
-                self._natural.get(name, range(size)) if name in given else range(size)
+                kept.get(name, range(size))
                 for name, size in zip(names, table.counts.shape, strict=True)
             )
         )
         whole, noise = np.zeros(table.counts.shape), table.noise
+        # Columns that only say which rows count.
+        told = tuple(range(2 + len(given), len(names)))
 
         def of_rows(weights: np.ndarray) -> float:
             assert noise is not None
             of_all = whole.copy()
-            of_all[places] = weights
+            of_all[places] = np.expand_dims(weights, told)
             return noise(of_all)
 
-        counts = table.counts[places]
+        part = table.counts[places]
+        counts = part.sum(axis=told)
         return dataclasses.replace(
             table,
             counts=counts,
+            variance=table.variance * (part.size // counts.size),
             n_samples=max(float(counts.sum()), 1.0),
             noise=None if noise is None else of_rows,
         )
@@ -188,10 +209,9 @@ class TableEstimator(Estimator):
         )
 
     def bounds(self, level: float) -> Interval:
-        names = self._table_names(())
-        if not self._source.is_measured(names):
+        if not self._fits(()):
             return super().bounds(level)
-        table, s = self._source.table(names), self.contrast.scores
+        table, s = self._table(()), self.contrast.scores
         n, ends = table.n_samples, []
         for least, most in ((s.min(), s.max()), (s.max(), s.min())):
             weights = np.full(table.counts.shape, least - most)
@@ -210,8 +230,8 @@ class TableEstimator(Estimator):
         families = families_of(graph, self.treatment, self.outcome)
         if self.span == 0 or not all(self._source.is_measured(names) for names in families):
             return None
-        if any(name in self._natural for names in families for name in names):
-            return None  # some of its strata have one level of the treatment
+        if self._free or any(name in self._natural for names in families for name in names):
+            return None  # it reads rows that do not count
         if not any(self._source.table(names).variance for names in families):
             return None  # the formula is that of the adjustment set
         source = self._agreeing(graph) or self._source
@@ -245,8 +265,8 @@ class TableEstimator(Estimator):
         joint = self._source.joint
         if joint is None or self.span == 0 or set(graph.names) != set(joint.names):
             return None
-        if self._natural:
-            return None  # it reads strata that have one level of the treatment
+        if self._natural or self._free:
+            return None  # it reads rows that do not count
         ordered = graph.reordered(joint.names)
         if n_parameters(joint.cardinalities, ordered) > MOST_PARAMETERS:
             return None

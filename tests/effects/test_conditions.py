@@ -60,6 +60,76 @@ def test_without_noise_it_is_the_adjustment_formula_of_the_other_rows() -> None:
     assert found.estimate == pytest.approx(sum(by_arm), abs=1e-9)
 
 
+def set_outcome(n: int, seed: int) -> jaxcd.Dataset:
+    """b raises the share of d by .4 where d is not set; half of the rows, in which b is common, set
+    d to 1.
+    """
+    rng = np.random.default_rng(seed)
+    arm = rng.choice(["control", "set", "other", "set"], n)
+    b = (rng.random(n) < np.where(arm == "set", 0.7, 0.5)).astype(int)
+    d = np.where(arm == "set", 1, rng.random(n) < 0.2 + 0.4 * b).astype(int)
+    domain = jaxcd.Domain(
+        {
+            "arm": jaxcd.Categorical(("control", "set", "other")),
+            "b": jaxcd.Categorical((0, 1)),
+            "d": jaxcd.Categorical((0, 1)),
+        },
+        interventions={"arm": {"set": ("d",)}},
+    )
+    return jaxcd.Dataset.from_frame(pd.DataFrame({"arm": arm, "b": b, "d": d}), domain=domain)
+
+
+@pytest.mark.parametrize("kind", [jaxcd.Histogram(), jaxcd.Marginals(), jaxcd.LogLinear()])
+@pytest.mark.parametrize("whole_graph", [None, False, True])
+@pytest.mark.parametrize("edges", [["b --> d"], ["arm --> d", "b --> d"], GRAPH])
+def test_rows_in_which_the_outcome_was_set_are_left_out(
+    kind: jaxcd.releases.ReleaseKind, whole_graph: bool | None, edges: list[str] | jaxcd.MixedGraph
+) -> None:
+    noise = jaxcd.SimulatedNoise(jax.random.key(0))
+    budget = jaxcd.Budget(2.0, 1e-6)
+    bought = jaxcd.release(set_outcome(20_000, 1), kind, budget=budget, noise=noise)
+    graph = (
+        edges
+        if isinstance(edges, jaxcd.MixedGraph)
+        else jaxcd.MixedGraph.from_edges(["arm", "b", "d"], edges)
+    )
+    found = jaxcd.effect(bought, treatment="b", outcome="d", graph=graph, whole_graph=whole_graph)
+    assert found.low < 0.4 < found.high and found.high - found.low < 0.1
+    assert any("d was set are left out" in each for each in found.assumptions)
+
+
+def test_without_noise_they_are_the_differences_of_the_other_rows() -> None:
+    data = set_outcome(3_000, 1)
+    bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.NO_PRIVACY)
+    arm, b, d = np.asarray(data.codes).T
+    natural = arm != 1
+    graph = jaxcd.MixedGraph.from_edges(["b", "d"], ["b --> d"])
+    found = jaxcd.effect(bought, treatment="b", outcome="d", graph=graph)
+    wanted = d[natural & (b == 1)].mean() - d[natural & (b == 0)].mean()
+    assert found.estimate == pytest.approx(wanted, abs=1e-9)
+    hidden = jaxcd.MixedGraph.from_edges(["b", "d"], ["b o-> d"])
+    found = jaxcd.effect(bought, treatment="b", outcome="d", graph=hidden)
+    assert found.is_open and found.high - found.low == pytest.approx(1, abs=0.1)
+    # What setting the outcome does to it is read off the rows in which it was set.
+    by_arm = jaxcd.MixedGraph.from_edges(["arm", "d"], ["arm --> d"])
+    asked = {"treatment": "arm", "outcome": "d", "levels": ("control", "set")}
+    assert jaxcd.effect(bought, **asked, graph=by_arm).estimate == pytest.approx(
+        1 - d[arm == 0].mean(), abs=1e-9
+    )
+
+
+def test_where_every_arm_sets_one_of_the_two_the_effect_is_open() -> None:
+    domain = jaxcd.Domain(
+        {name: jaxcd.Categorical((0, 1)) for name in ("arm", "b", "d")},
+        interventions={"arm": {0: ("b",), 1: ("d",)}},
+    )
+    codes = np.random.default_rng(0).integers(2, size=(200, 3)).astype(np.int32)
+    data = jaxcd.Dataset.from_codes(codes, domain=domain)
+    bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.NO_PRIVACY)
+    found = jaxcd.effect(bought, treatment="b", outcome="d", graph=GRAPH)
+    assert (found.low, found.high) == (-1, 1)
+
+
 def with_missing(levels: tuple[int, ...], kind: type) -> jaxcd.Dataset:
     rng = np.random.default_rng(3)
     n = 4_000
