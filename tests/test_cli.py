@@ -315,6 +315,18 @@ def test_recommend(command: CommandLine, tmp_path: Path) -> None:
     command.refuses("is a draft", words, BUDGET)
 
 
+def test_linear_is_refused_where_it_does_nothing(command: CommandLine) -> None:
+    for words in (SMALL.replace(" --max-level 1", ""), "recommend --network cancer --rows 300"):
+        command.refuses("--linear is for tables whose columns are all", words, BUDGET, "--linear")
+    for given in ("--algorithm pc", "--max-level 1"):
+        command.refuses(
+            f"{given.removesuffix(' 1')} leaves it no choice",
+            "discover --network cancer --rows 300 --linear",
+            BUDGET,
+            given,
+        )
+
+
 def test_hidden_columns(command: CommandLine) -> None:
     """The sample is that of the whole network, and the truth what FCI finds with an oracle."""
     words = "discover --network earthquake --rows 20000 --hide Alarm --no-privacy"

@@ -56,6 +56,12 @@ class Asked:
                     f"{option}: --algorithm {self.algorithm.value} has no such option; drop it, "
                     "or use --algorithm pc"
                 )
+        if self.linear and (self.algorithm is not Algorithm.AUTO or self.of_tests):
+            of = " and ".join(self.of_tests) or f"--algorithm {self.algorithm.value}"
+            raise OptionError(
+                f"--linear tells --algorithm auto what to buy, and {of} leaves it no choice; drop "
+                "one of the two"
+            )
         if self.alpha is not None and not 0 < self.alpha < 1:
             raise OptionError(
                 f"--alpha {self.alpha:g} is not a level; give a number between 0 and 1, such as "
@@ -111,6 +117,8 @@ def plan(
     would refuse.
     """
     algorithm = asked.algorithm
+    if asked.linear:
+        options.check_linear(loaded.data.domain)
     if algorithm is Algorithm.GFCI:
         check_gfci(
             loaded.data.domain,
