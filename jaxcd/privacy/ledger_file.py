@@ -30,6 +30,7 @@ Guarantee:
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import hashlib
 import json
@@ -37,7 +38,7 @@ import math
 import os
 import threading
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -81,7 +82,7 @@ def _number(value: float) -> float | str:
 
 class LedgerFile(PrivacyFilter):
     """A ledger in a file: opened if it is there, made if it is not; given as ``ledger=`` to any
-    analysis.
+    analysis.  A process that is forked opens it anew.
 
     Args:
         path: of the file, in a folder that exists.
@@ -138,7 +139,7 @@ class LedgerFile(PrivacyFilter):
                 "'patients 2026-11'"
             )
         self._lock = FileLock(f"{self._path}.lock")
-        self._thread_lock = threading.RLock()
+        self._thread_lock, self._process = threading.RLock(), os.getpid()
         self._records: list[dict[str, Any]] = []
         self._events: list[PrivacyEvent] = []
         self._sums, self._count, self._digest, self._end = Sums(), 0, _START, 0
@@ -313,11 +314,23 @@ class LedgerFile(PrivacyFilter):
                 "total was fixed when it was made"
             )
 
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """While nobody else reads or charges the file."""
+        if os.getpid() != self._process:
+            # Its lock is the parent's, and a thread there may have been in the middle of a charge.
+            raise OptionError(
+                f"ledger: {str(self._path)!r} was opened by the process that this one was forked "
+                f"from; open it anew here, by LedgerFile({str(self._path)!r})"
+            )
+        with self._thread_lock, self._lock:
+            yield
+
     # ---- the filter
     # ----------------------------------------------------------------------------------------------
 
     def _current(self) -> Sums:
-        with self._thread_lock, self._lock:
+        with self._alone():
             self._read()
             return self._sums
 
@@ -369,7 +382,7 @@ class LedgerFile(PrivacyFilter):
         """:meth:`charge`, with what is known of the analysis: ``analysis`` (an id), ``claims``
         (classes that are not jaxcd's), ``secure``.
         """
-        with self._thread_lock, self._lock:
+        with self._alone():
             self._read()
             check_event(event, self._budget)
             if not self._limits.admit(self._sums.plus(event, self.accounting)):

@@ -246,6 +246,34 @@ print(json.dumps([counts, ends, len(whole.records), whole.spent.epsilon, whole.r
 """
 
 
+_FORKED = """
+path = folder / "a.ledger"
+ledger = LedgerFile(path, data_set="people", budget=Budget(1.0))
+reader, writer = os.pipe()
+child = os.fork()
+if child == 0:
+    said = []
+    for ask in (lambda: ledger.remaining_epsilon, lambda: ledger.charge(PureEvent(0.5))):
+        try:
+            ask()
+        except Exception as error:
+            said.append([type(error).__name__, str(error)])
+    LedgerFile(path).charge(PureEvent(0.25))
+    os.write(writer, json.dumps(said).encode())
+    os._exit(0)
+os.close(writer)
+os.waitpid(child, 0)
+print(json.dumps([json.loads(os.read(reader, 10_000)), ledger.remaining_epsilon]))
+"""
+
+
+def test_a_ledger_carried_over_a_fork_is_opened_anew(tmp_path):
+    said, left = answer_of(_FORKED, tmp_path)
+    assert [kind for kind, _ in said] == ["OptionError"] * 2
+    assert all("open it anew here" in words and "a.ledger" in words for _, words in said)
+    assert left == 0.75
+
+
 def test_eight_processes_share_one_total(tmp_path):
     """800 tries of a 256th of the total: exactly 256 are admitted."""
     counts, ends, n_records, spent, left = answer_of(_CROWD, tmp_path)
