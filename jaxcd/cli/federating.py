@@ -22,10 +22,10 @@ from jaxcd.cli.shared import (
     option,
     whole_option,
 )
-from jaxcd.errors import DataError, OptionError, PrivacyError
+from jaxcd.errors import OptionError, PrivacyError
 
 if TYPE_CHECKING:
-    from jaxcd.federated import Coordinator, Federation, ProcessLine, SiteFile
+    from jaxcd.federated import Coordinator, Federation
 
 __all__ = ["federate"]
 
@@ -48,7 +48,7 @@ def federate(
             "log-linear. All but histogram need --delta."
         ),
     ] = "auto",
-    dropouts: Annotated[int, whole_option("So many sites may fail to answer.")] = 0,
+    dropouts: Annotated[int, whole_option("So many sites may fail to start or to answer.")] = 0,
     colluding: Annotated[
         int, whole_option("So many sites may tell the coordinator all that they know.")
     ] = 0,
@@ -73,7 +73,7 @@ def federate(
 
     import jaxcd
     from jaxcd.cli import options, paid
-    from jaxcd.federated import Coordinator, Federation, SiteFile, with_site_column
+    from jaxcd.federated import Coordinator, Federation, ProcessLine, SiteFile, with_site_column
 
     _check_files(files, domain, out, report, ledgers, force=force)
     if seed and not simulated_noise:
@@ -112,9 +112,11 @@ def federate(
         )
         for name, path in zip(names, files, strict=True)
     ]
-    lines = _started(sites, timeout)
+    lines = {site.name: ProcessLine(site) for site in sites}
     try:
-        coordinator = Coordinator(federation, declared, lines, timeout=timeout)
+        # Until each has read its rows.  One that cannot was charged nothing and has sent nothing.
+        absent = {name: wrong for name, line in lines.items() if (wrong := line.wait(timeout))}
+        coordinator = Coordinator(federation, declared, lines, timeout=timeout, absent=absent)
         with paid.kept():
             bought = coordinator.release(chosen, noise=noise)
             bought.save(out)
@@ -194,16 +196,3 @@ def _kind(word: str, declared: Any) -> Any:
     if key not in _KINDS:
         raise OptionError(f"--kind {word!r} is unknown; use auto, {', '.join(_KINDS)}")
     return getattr(jaxcd, _KINDS[key])()
-
-
-def _started(sites: list[SiteFile], timeout: float) -> dict[str, ProcessLine]:
-    """A process for each site, once each has read its rows; refused where one cannot."""
-    from jaxcd.federated import ProcessLine
-
-    lines = {site.name: ProcessLine(site) for site in sites}
-    for name, line in lines.items():
-        if wrong := line.wait(timeout):
-            for each in lines.values():
-                each.close()
-            raise DataError(f"site {name!r}: {wrong}")
-    return lines

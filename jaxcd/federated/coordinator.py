@@ -13,6 +13,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -84,10 +85,11 @@ class Coordinator:
         domain: that all of them have declared.
         lines: to each site.
         timeout: seconds to wait for a site's reply to a message.
+        absent: by site, why it takes no part from the start; it counts among the dropouts.
 
     Raises:
-        OptionError: the lines are not those of the federation's sites, or the timeout is no number
-            of seconds.
+        OptionError: the lines are not those of the federation's sites, the timeout is no number of
+            seconds, or an absent site is none of them.
     """
 
     def __init__(
@@ -97,6 +99,7 @@ class Coordinator:
         lines: Mapping[str, Line],
         *,
         timeout: float = 600.0,
+        absent: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         if set(lines) != set(federation.sites):
             raise OptionError(
@@ -104,6 +107,8 @@ class Coordinator:
             )
         if not timeout > 0:
             raise OptionError(f"timeout = {timeout!r} is no number of seconds; 600 is usual")
+        if unknown := set(absent) - set(lines):
+            raise OptionError(f"absent: {sorted(unknown)} are no sites; they are {sorted(lines)}")
         self._federation, self._domain, self._lines = federation, domain, dict(lines)
         self._timeout = timeout
         self._run = uuid.uuid4().hex
@@ -114,6 +119,8 @@ class Coordinator:
         self._notes: list[str] = []
         self._rounds: list[dict[str, Any]] = []
         self._bytes: Counter[str] = Counter()
+        for name, why in absent.items():
+            self._gone(name, why)
 
     # ---- messages
 

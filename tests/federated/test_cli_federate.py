@@ -57,6 +57,24 @@ def test_three_processes_make_one_release(folder: Path, capsys: pytest.CaptureFi
     assert "must answer" in capsys.readouterr().err
 
 
+@pytest.mark.slow
+def test_a_site_that_cannot_start_is_a_dropout(
+    folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "torn.csv").write_text("Smoker\n1\n", encoding="utf-8")
+    more = ["--epsilon", "1", "--ledgers", str(tmp_path), "--out", str(tmp_path / "x.npz")]
+    names = ("north", "torn", "east")
+    assert main(words(folder, *more, names=names)) == 2
+    error = capfd.readouterr().err
+    assert "at least 3 must answer (site 'torn' takes no further part: it could not start" in error
+    assert all(jaxcd.LedgerFile(path).spent.epsilon == 0 for path in tmp_path.glob("*.ledger"))
+    assert main(words(folder, *more, "--dropouts", "1", names=names)) == 0
+    assert "note       site 'torn' takes no further part" in capfd.readouterr().out
+    assert jaxcd.Release.load(tmp_path / "x.npz").n_samples == 800
+    spent = {path.stem: jaxcd.LedgerFile(path).spent.epsilon for path in tmp_path.glob("*.ledger")}
+    assert spent == {"north": 1, "torn": 0, "east": 1}
+
+
 @pytest.mark.parametrize(
     ("more", "complaint"),
     [
