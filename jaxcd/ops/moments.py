@@ -78,7 +78,7 @@ def contrast_sensitivity(cardinalities: Sequence[int], mean_weight: float) -> fl
     which depends on how many columns of each cardinality change, and is enumerated over those
     numbers.  A column with one level never changes.  Every term grows with k, so where there are
     too many different cardinalities to enumerate, close ones are merged upwards: still an upper
-    bound.
+    bound.  The factor is more than floats round away.
 
     Source:
         PRIVACY.md N.7.
@@ -96,4 +96,5 @@ def contrast_sensitivity(cardinalities: Sequence[int], mean_weight: float) -> fl
     # 1/k).
     inside = f * (f - 1) - 2 * (f - 1) * (changed @ (1 / kinds))
     across = 2 * f * ((available - changed) @ (1 - 1 / kinds))
-    return float(np.sqrt(np.max(inside + across + 2 * mean_weight**2 * f)))
+    squared = np.max(inside + across + 2 * mean_weight**2 * f)
+    return float(np.sqrt(squared)) * (1 + 2.0**-40)
