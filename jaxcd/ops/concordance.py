@@ -34,6 +34,7 @@ __all__ = ["StratumConcordance", "concordance"]
 
 _HALF = 32
 _LOW = (1 << _HALF) - 1
+_WHOLE = 1 << 53  # up to here floats tell whole numbers apart
 
 
 class StratumConcordance(NamedTuple):
@@ -133,13 +134,21 @@ def _sums(
     return jnp.stack([inverted, tied_both, *_ties(ordered_x, end), *_ties(by_y, end)])
 
 
+def _ordered(values: np.ndarray) -> np.ndarray:
+    """float64 in the same order, equal exactly where the values are."""
+    values = np.asarray(values)
+    if values.dtype.kind in "iu" and (values.max() > _WHOLE or values.min() < -_WHOLE):
+        values = np.unique(values, return_inverse=True)[1]
+    return values.astype(np.float64)
+
+
 def concordance(
     x: np.ndarray, y: np.ndarray, stratum: np.ndarray | None = None, n_strata: int = 1
 ) -> StratumConcordance:
     """Concordant minus discordant pairs within each stratum.
 
     Args:
-        x: (n,) finite reals.
+        x: (n,) finite reals; whole numbers of any size are told apart.
         y: as ``x``.
         stratum: integers (n,) in [0, n_strata), or None for one stratum. Exact while the number of
             pairs is below 2^53, and n below 2^31.
@@ -156,8 +165,8 @@ def concordance(
     with double_precision():
         sums = np.asarray(
             _sums(
-                np.asarray(x, dtype=np.float64),
-                np.asarray(y, dtype=np.float64),
+                _ordered(x),
+                _ordered(y),
                 np.asarray(stratum, dtype=np.int32),
                 np.cumsum(counts),
                 stratified=n_strata > 1,

@@ -80,6 +80,16 @@ def test_values_that_single_precision_cannot_tell_apart():
     assert concordance(tiny, np.arange(4.0)).concordance[0] == 6
 
 
+def test_whole_numbers_that_floats_cannot_tell_apart():
+    x = 2**60 + np.arange(50)
+    y = np.arange(50)
+    for wide in (x, -x, x.astype(np.uint64) * 8):
+        sign = 1 if wide[-1] > wide[0] else -1
+        part = concordance(wide, y)
+        assert part.concordance == sign * 50 * 49 / 2 and part.cubes_x == 1 / 50**2
+        assert concordance(y, wide).concordance == part.concordance
+
+
 def test_signed_zeros_are_ties():
     assert concordance(np.array([0.0, -0.0]), np.array([1.0, 2.0])).concordance[0] == 0
     assert concordance(np.array([1.0, 2.0]), np.array([-0.0, 0.0])).concordance[0] == 0
