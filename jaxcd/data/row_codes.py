@@ -81,7 +81,8 @@ def code_of(
         if kind == "number":
             missing.append(cells.is_nan())
         if kind != "text":
-            missing += [cells == each for each in _numbers(LevelIndex(column.missing), kind)]
+            sentinels = _numbers(LevelIndex(column.missing), kind, dtype)
+            missing += [cells == _literal(each, dtype) for each in sentinels]
     cases = [(condition, column.missing_code) for condition in missing]
     if isinstance(column, Binned):
         cases += _bins(cells, column, is_float=kind == "number")
@@ -89,8 +90,8 @@ def code_of(
         cases += _texts(cells, column, distinct)
     else:
         cases += [
-            (cells == number, code)
-            for number, code in _numbers(LevelIndex(column.levels), kind).items()
+            (cells == _literal(number, dtype), code)
+            for number, code in _numbers(LevelIndex(column.levels), kind, dtype).items()
         ]
     found = nw.lit(column.catch_all, dtype=nw.Int64)
     for condition, code in reversed(cases):
@@ -98,15 +99,26 @@ def code_of(
     return found
 
 
-def _numbers(index: LevelIndex, kind: str) -> Mapping[bool | int | float, int]:
-    """The codes of the numbers that a column of this kind can hold."""
+def _literal(number: bool | int | float, dtype: Any) -> Any:
+    """The number for a comparison; beyond int64 some engines have to be told of which type."""
+    import narwhals as nw
+
+    return nw.lit(number, dtype=dtype) if dtype.is_integer() and number >= _WHOLE else number
+
+
+def _numbers(index: LevelIndex, kind: str, dtype: Any) -> Mapping[bool | int | float, int]:
+    """The codes of the numbers that a column of this kind and type can hold."""
+    import narwhals as nw
+
     found: dict[bool | int | float, int] = {}
+    wide = {nw.UInt64: 2.0**64, nw.Int128: 2.0**127, nw.UInt128: 2.0**128}
+    end = next((end for each, end in wide.items() if dtype == each), _WHOLE)
     for number, code in index.numbers.items():
         if kind == "truth":
             if number in (0, 1):
                 found[bool(number)] = code
         elif kind == "whole":
-            if number == np.floor(number) and -_WHOLE <= number < _WHOLE:
+            if -_WHOLE <= number < end and number == int(number):
                 found[int(number)] = code
         elif abs(number) <= np.finfo(np.float64).max and float(number) == number:
             found[float(number)] = code

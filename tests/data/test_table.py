@@ -166,6 +166,24 @@ def test_files_of_which_one_has_a_column_without_a_filled_cell(tmp_path: Path) -
     ]
 
 
+def test_whole_numbers_beyond_int64(tmp_path: Path) -> None:
+    levels = (7, 2**63, 2**63 + 1)
+    domain = jaxcd.Domain(
+        {
+            "a": jaxcd.Categorical(levels, missing=(2**64 - 1,), other=7),
+            "b": jaxcd.Categorical((*levels, 1)),
+        }
+    )
+    a = pl.Series([*levels, 2**63, 2**63 + 2, 2**64 - 1, None], dtype=pl.UInt64)
+    frame = pl.DataFrame({"a": a, "b": [7, 1, 2**62, 2**63 - 1, 1, 1, 1]})
+    data = jaxcd.Dataset.from_frame(frame, domain=domain, strict=False)
+    assert data.counts([(0,)])[0].tolist() == [2, 2, 1, 2]
+    for name, table_of in engines(frame, tmp_path):
+        table = table_of(domain=domain, n_samples=7, snapshot="now")
+        for found, expected in zip(*(t.counts([(0,), (1,)]) for t in (table, data)), strict=True):
+            np.testing.assert_array_equal(found, expected, err_msg=name)
+
+
 def test_whole_numbers_of_128_bits() -> None:
     domain = jaxcd.Domain({"a": jaxcd.Ordinal((0, 1, 2)), "b": jaxcd.Numeric(0, 10)})
     cells = [0, 2**100, 1, None]
