@@ -14,8 +14,9 @@ for all, or one for each).
 
 Kinds: ``histogram``, ``marginals`` and ``log-linear`` (3, 5 and 8 discrete columns of 2 or 3
 levels, tables from a Dirichlet), ``moments`` (8 columns, linear Gaussian), ``features`` (6 numeric
-and nominal columns of :mod:`benchmarks.mixed`) and ``rare`` (5 such columns and one independent of
-them, of which three levels are held by 2 to 20 people).  Truths of the set ``fitted`` fit the
+and nominal columns of :mod:`benchmarks.mixed`), ``rare`` (5 such columns and one independent of
+them, of which three levels are held by 2 to 20 people) and ``discretised`` (8 such columns, or 7 and
+an independent one with rare levels, cut at bought quantiles).  Truths of the set ``fitted`` fit the
 numbers of ``jaxcd/discovery/reliability.json`` (``python -m benchmarks.reliability_fit``); those of
 the set ``held-out`` have other seeds and never fit anything, and so have the built-in networks and
 the patients of :mod:`benchmarks.patients` (set ``networks``).
@@ -49,9 +50,11 @@ KINDS: dict[str, ReleaseKind] = {
     "moments": jaxcd.SecondMoments(),
     "features": jaxcd.Features(),
     "rare": jaxcd.Features(),
+    "discretised": jaxcd.Discretised(),
 }
 NETWORKS = ("cancer", "earthquake", "survey", "asia")
 N_COLUMNS = {"histogram": 3, "marginals": 5, "log-linear": 8}
+N_MIXED = {"features": 6, "rare": 6, "discretised": 8}
 NAMED = {**dict.fromkeys(N_COLUMNS, NETWORKS), "rare": ("patients",)}
 PARTS = ("fitted", "held-out", "networks")
 FIRST_SEED = {"fitted": 10_000, "held-out": 20_000}
@@ -112,11 +115,14 @@ def random_truth(kind: str, seed: int) -> Sampler:
         dag = nx.relabel_nodes(dag, {node: f"x{node}" for node in dag})
         model = linear_gaussian_sem(dag, key=jax.random.key(seed))
         return lambda draw: model.sample(n, key=jax.random.key(1000 * seed + draw))
-    if kind == "features":
-        mixed = MixedModel.draw(6, seed)
-        return lambda draw: mixed.sample(n, draw=1 + draw)
-    five = MixedModel.draw(5, seed)
-    return lambda draw: with_region(five.sample(n, draw=1 + draw), seed=1000 * seed + draw)
+    has_rare = kind == "rare" or (kind == "discretised" and seed % 2 == 1)
+    mixed = MixedModel.draw(N_MIXED[kind] - has_rare, seed)
+
+    def sample(draw: int) -> jaxcd.Dataset:
+        data = mixed.sample(n, draw=1 + draw)
+        return with_region(data, seed=1000 * seed + draw) if has_rare else data
+
+    return sample
 
 
 def named_truth(name: str) -> Sampler:

@@ -30,6 +30,7 @@ RELEASES = {
     "moments": "second-moments",
     "features": "features",
     "rare": "features",
+    "discretised": "discretised",
 }
 EDGES = (0.5, 0.7, 0.85, 0.95, 1.0)
 

@@ -183,10 +183,12 @@ def edge_confidence(
     )
     meaning = DRAWS_SENTENCE
     is_own = run.info.get("algorithm") == f"search_{release.kind.replace('-', '_')}"
-    if calibrated and is_own and not is_given and release.kind in kinds():
+    bought = kind or release.bought
+    way = release.kind if bought is None else bought.word
+    if calibrated and is_own and not is_given and way in kinds():
         found = run.graph.reordered(release.names).adjacency
         facts = release.facts_of_pairs()
-        told = recalibrated(shares, found, n_draws=n_draws, kind=release.kind, facts=facts)
+        told = recalibrated(shares, found, n_draws=n_draws, kind=way, facts=facts)
         shares = np.where(_required(run, release.names), shares, told)
         method += (
             "; recalibrated on random truths to how often edges return over new data and noise"
@@ -262,15 +264,14 @@ def decision_confidence(run: DiscoveryResult) -> EdgeConfidence:
             "of tree_pc"
         )
     graph = run.graph
-    adjacency = graph.adjacency.astype(np.float64)
+    found = graph.adjacency
+    adjacency = found.astype(np.float64)
     for row in rows:
         i, j = (graph.index(name) for name in row["pair"])
         kept = _kept(row)
         # Of a pair that was removed, rows come in the order of the decisions and the last one
         # stands.
-        adjacency[i, j] = adjacency[j, i] = (
-            min(adjacency[i, j], kept) if graph.adjacency[i, j] else kept
-        )
+        adjacency[i, j] = adjacency[j, i] = min(adjacency[i, j], kept) if found[i, j] else kept
     return EdgeConfidence(
         graph.names,
         adjacency,
