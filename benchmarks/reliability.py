@@ -15,11 +15,11 @@ for all, or one for each).
 Kinds: ``histogram``, ``marginals`` and ``log-linear`` (3, 5 and 8 discrete columns of 2 or 3
 levels, tables from a Dirichlet), ``moments`` (8 columns, linear Gaussian), ``features`` (6 numeric
 and nominal columns of :mod:`benchmarks.mixed`), ``rare`` (5 such columns and one independent of
-them, of which three levels are held by 2 to 20 people) and ``discretised`` (8 such columns, or 7 and
-an independent one with rare levels, cut at bought quantiles).  Truths of the set ``fitted`` fit the
-numbers of ``jaxcd/discovery/reliability.json`` (``python -m benchmarks.reliability_fit``); those of
-the set ``held-out`` have other seeds and never fit anything, and so have the built-in networks and
-the patients of :mod:`benchmarks.patients` (set ``networks``).
+them, of which three levels are held by 2 to 20 people) and ``discretised`` (8 such columns, or 7
+and an independent one with rare levels, cut at bought quantiles).  Truths of the set ``fitted`` fit
+the numbers of ``jaxcd/discovery/reliability.json`` (``python -m benchmarks.reliability_fit``);
+those of the set ``held-out`` have other seeds and never fit anything, and so have the built-in
+networks and the patients of :mod:`benchmarks.patients` (set ``networks``).
 """
 
 from __future__ import annotations

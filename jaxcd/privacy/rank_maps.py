@@ -4,9 +4,10 @@ ranks in [0, 1].
 A column is brought to asinh scale and clipped to a public range; on a dyadic partition of the range
 with L levels, each inner node's difference (rows in the left half minus rows in the right half) is
 released with Gaussian noise.  From the root, whose count n is public, each node's rows are divided
-by (rows + noisy difference) / 2, clipped to [0, rows]; nodes with few rows are divided evenly.  The
-cumulated leaf counts, interpolated linearly, are the map.  Afterwards it is public: everything
-computed with it treats it as a constant (adaptive composition).
+by (rows + noisy difference) / 2, clipped to [0, rows]; nodes with fewer rows than the noise has
+standard deviation, or than n / 200, are divided evenly.  The cumulated leaf counts, interpolated
+linearly, are the map.  Afterwards it is public: everything computed with it treats it as a constant
+(adaptive composition).
 
 *Sensitivity.*  Replacing a record moves one row of each column from one leaf to another.  Above the
 node where their paths part nothing changes; there the difference changes by 2; on each of the at
@@ -208,7 +209,7 @@ def release_counted_maps(
         accountant, leaves.map(differences), sensitivity=sensitivity, rho=rho, label=label
     )
     sigma = 0.0 if math.isinf(rho) else sensitivity / math.sqrt(2 * rho)
-    floor = max(4 * sigma, n_samples / 200)
+    floor = max(sigma, n_samples / 200)
     parts = np.split(noisy, np.cumsum([(1 << n_levels) - 1 + may for may in holes])[:-1])
     return RankMaps(
         log_range,

@@ -310,7 +310,7 @@ class TestSearches:
         ).real
         gain = score.local(0, (1,)) - score.local(0, ())
         assert gain == pytest.approx(
-            -2000 * np.log(1 - roots).sum() - 9 / 2 * math.log(4000), rel=1e-4
+            -2000 * np.log(1 - roots).sum() - 4 / 2 * math.log(4000) - 5 * 2.5, rel=1e-4
         )
 
     def test_interactions_of_parents_are_out_of_reach(self):

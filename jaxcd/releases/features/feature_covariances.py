@@ -79,7 +79,7 @@ from jaxcd.releases.base import (
     finite_array,
     paid,
 )
-from jaxcd.releases.bought_ranks import bought_ranks, spread
+from jaxcd.releases.bought_ranks import bought_ranks, share_of_maps, spread
 from jaxcd.releases.features.canonical_correlation import LEAST_EIGENVALUE, feature_tests
 from jaxcd.releases.features.feature_models import fit_features
 from jaxcd.releases.features.feature_score import FeatureScore
@@ -102,6 +102,7 @@ _NOISY_SHARE = 0.5
 _BLOCK = 1 << 12
 # Of the rank maps: the range on asinh scale of columns without bounds, and the levels.
 _LOG_RANGE, _LEVELS = 16.0, 12
+_RANK_SHARES = (0.1, 0.3)  # least and most of the budget for them
 
 
 def cosine_features(ranks: np.ndarray, *, n_features: int, decay: float) -> np.ndarray:
@@ -145,7 +146,8 @@ class Features(ReleaseKind):
         n_features: cosines of a numeric column, 2 to 32; None chooses 2 to 6 by the public facts
             (:meth:`chosen`).
         decay: see :func:`cosine_features`, from 0 to 4.
-        rank_share: the budget's share (in zCDP) that buys the rank maps, between 0 and 1.
+        rank_share: the budget's share (in zCDP) that buys the rank maps, between 0 and 1; None
+            chooses .1 to .3 by the public facts (:meth:`shares`).
         anchor: scale of the constant, in (0, 2]; the noise on means is that on covariances divided
             by it.
 
@@ -184,7 +186,7 @@ class Features(ReleaseKind):
 
     n_features: int | None = None
     decay: float = 0.5
-    rank_share: float = 0.1
+    rank_share: float | None = None
     anchor: float = 0.5
     word: ClassVar[str] = "features"
     title: ClassVar[str] = (
@@ -196,19 +198,25 @@ class Features(ReleaseKind):
     def __post_init__(self) -> None:
         if self.n_features is not None:
             check_whole("n_features", self.n_features, 2, 32, cure="None chooses one")
-        for argument, high, ends, usual in (
-            ("decay", 4, "[]", 0.5),
-            ("rank_share", 1, "()", 0.1),
-            ("anchor", 2, "(]", 0.5),
-        ):
+        if self.rank_share is not None:
+            check_number("rank_share", self.rank_share, 0, 1, "()", cure="None chooses .1 to .3")
+        for argument, high, ends, usual in (("decay", 4, "[]", 0.5), ("anchor", 2, "(]", 0.5)):
             value = getattr(self, argument)
             check_number(argument, value, 0, high, ends, cure=f"{usual:g} is usual")
 
-    def shares(self, domain: Domain) -> tuple[float, float]:
-        """The shares of the budget (in zCDP) that buy the rank maps and the covariances; no maps
-        without numeric columns.
+    def shares(self, domain: Domain, n_samples: int, *, rho: float) -> tuple[float, float]:
+        """The shares of rho that buy the rank maps and the covariances; no maps without numeric
+        columns.  The first is as given, or :func:`jaxcd.releases.bought_ranks.share_of_maps`
+        between .1 and .3.
+
+        Args:
+            domain: public.
+            n_samples: as ``domain``.
+            rho: what is to be spent, in zCDP.
         """
-        return (0.0, 1.0) if domain.is_discrete else (self.rank_share, 1 - self.rank_share)
+        least, most = _RANK_SHARES if self.rank_share is None else (self.rank_share,) * 2
+        share = share_of_maps(domain, n_samples, rho=rho, n_levels=_LEVELS, least=least, most=most)
+        return share, 1 - share
 
     def sizes(self, domain: Domain) -> tuple[int, ...]:
         """The number of features of each column: ``n_features`` (2 where it is left to be chosen),
@@ -265,7 +273,8 @@ class Features(ReleaseKind):
                 "budget: features need Gaussian noise and delta > 0; give the budget a delta such "
                 "as 1e-6"
             )
-        rho = ledger.remaining_rho * self.shares(domain)[1]
+        rho = ledger.remaining_rho
+        rho *= self.shares(domain, n_samples, rho=rho)[1]
         kind = self.chosen(domain, n_samples, rho=rho)
         sizes = [size for size in kind.sizes(domain) if size > 0]
         # Features of length one: the variance of each is one over their number.
@@ -412,7 +421,9 @@ class ReleasedFeatures(Release):
         return FeatureScore(self, penalty=float(score.penalty_discount), **limit)
 
     def default_score(self) -> FeatureScore:
-        """BIC of jointly normal features, with a price on every edge."""
+        """BIC of jointly normal features, of as many cosines as the data are worth, with a price on
+        every edge.
+        """
         return FeatureScore(self)
 
     def redraw(
@@ -530,7 +541,9 @@ def _bought(options: Features, door: Door, accountant: Accountant) -> ReleasedFe
     if math.isinf(total):
         map_rho = rho = math.inf
     else:
-        map_rho, rho = split(total, options.shares(domain)) if numeric else (0.0, total)
+        map_rho, rho = (
+            split(total, options.shares(domain, n, rho=total)) if numeric else (0.0, total)
+        )
     options = options.chosen(domain, n, rho=rho)
     n_features = options.n_features or 2
 

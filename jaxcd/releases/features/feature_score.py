@@ -3,12 +3,20 @@ r"""A score of log determinants on released feature covariances.
 For a set S of columns, with C_S the released covariance of their features and N rows that would be
 as precise without noise,
 
-    h(S) = -(N / 2) log det C_S  -  (penalty / 2) log(N) #S  -  (N / 2) effect^2 |S| (|S| - 1) / 2,
-    #S = sum over pairs of S of r_i r_j,
+    h(S) = -(N / 2) log det C_S  -  (penalty / 2) log(N) #S  -  c $S
+                                 -  (N / 2) effect^2 |S| (|S| - 1) / 2,
+    #S = sum over pairs of S of s_i s_j,    $S = sum over pairs of S of (r_i r_j - s_i s_j),
 
-local(v, Pa) = h(v Pa) - h(Pa): minus N / 2 times the log determinant of what an additive regression
-on the features of Pa leaves of those of v.  It is the BIC of jointly normal features, and the sum
-over parents of the last term is the price of a dependence too weak to count, because features and
+s_i = 2 smooth features of a numeric column and all r_i of a discrete one, c = 2.5 nats and at most
+what the others cost;
+
+    local(v, Pa) = h(v Pa) - h(Pa):
+
+minus N / 2 times the log determinant of what an additive regression on the features of Pa leaves of
+those of v.  It is the BIC of jointly normal features, but for two things.  Products of further
+cosines cost less than log(N) / 2 each: noise alone gives a half, and at the full price of r^2
+numbers a weak line, or one that heavy tails bend, would not pay for itself.  And the sum over
+parents of the last term is the price of a dependence too weak to count, because features and
 additive regressions are not exact.  Levels that are too rare to be told from noise are left out
 (:mod:`jaxcd.releases.features.rare_levels`).  A difference of a set function, it is equal for
 equivalent graphs.
@@ -23,7 +31,7 @@ and the variance v nearly 0, and noise alone would make edges: to the score it a
 nats, times a chi-square with r_i r_j degrees of freedom over its mean.  What an edge costs must be
 more than that with 3 standard deviations, so v_i v_j is asked to be at least
 
-    t = (1 + 3 sqrt(2 / (r_i r_j))) N s^2 u r_i r_j / (penalty log(N) r_i r_j + N effect^2),
+    t = (1 + 3 sqrt(2 / (r_i r_j))) N s^2 u r_i r_j / (2 price of the edge),
 
 and the eigenvalues of a column's own block are raised to t / v_i of the column where that asks for
 the most, both to sqrt(t) where both are small.  Without noise nothing is raised.
@@ -48,6 +56,10 @@ __all__ = ["FeatureScore"]
 # A column whose features hardly vary (they have length one) is not taken for one that noise makes
 # hopeless for all others.
 _LEAST_VARIANCE = 0.1
+# Cosines of a numeric column whose products cost what the BIC asks, and the nats that others cost.
+# Chosen on random models (linear and not, heavy tails, weak effects) of 5 to 40 columns with 5,000
+# and 50,000 rows: 2 loses .02 of arc F1 on sums of functions, 4 gains nothing on weak effects.
+_SMOOTH, _FURTHER_PRICE = 2, 2.5
 _DEVIATIONS = 3.0  # of the chi-square that noise adds to the score of an edge
 Columns = tuple[int, ...]
 
@@ -103,6 +115,7 @@ class FeatureScore(BatchedScore):
             penalty / 2 * log_rows(self.effective_samples, n_samples=bought.n_samples)
         )
         self._edge_price = self.effective_samples / 2 * CanonicalCorrelation(effect).effect ** 2
+        self._prices = self._prices_of_pairs()
         self._covariance = self._widened()
         self._determinants: dict[Columns, float] = {(): 0.0}
         self._candidates = strongest(
@@ -125,12 +138,25 @@ class FeatureScore(BatchedScore):
                 size = int(self._sizes[i] * self._sizes[j])
                 most = 1 + _DEVIATIONS * math.sqrt(2 / size)
                 spread = 1 + (shifts[i] + shifts[j]) / release.anchor**2
-                price = self._parameter_price * size + self._edge_price
+                price = float(self._prices[i, j])
                 asked = most * noise * spread * size / price
                 least = max(least, asked / max(variances[i], math.sqrt(asked), 1e-300))
             if np.linalg.eigvalsh(own[j])[0] < least:
                 block = release.blocks[j]
                 found[np.ix_(block, block)] = raised(own[j], least)
+        return found
+
+    def _prices_of_pairs(self) -> np.ndarray:
+        """What an edge between two columns costs, (p, p)."""
+        columns = self._release.domain.columns.values()
+        smooth = [
+            min(size, _SMOOTH) if column.cardinality is None else size
+            for column, size in zip(columns, self._sizes.tolist(), strict=True)
+        ]
+        full = np.multiply.outer(smooth, smooth)
+        further = np.multiply.outer(self._sizes, self._sizes) - full
+        price = self._parameter_price
+        found: np.ndarray = price * full + min(price, _FURTHER_PRICE) * further + self._edge_price
         return found
 
     most_exact = 18
@@ -153,7 +179,6 @@ class FeatureScore(BatchedScore):
         """The scores of many parent sets of one node, float64 (len(families),)."""
         with_node = [tuple(sorted((node, *parents))) for parents in families]
         self._determine([*with_node, *families])
-        own = int(self._sizes[node])
         scores = []
         for family, parents in zip(with_node, families, strict=True):
             fit = (
@@ -161,10 +186,7 @@ class FeatureScore(BatchedScore):
                 / 2
                 * (self._determinants[family] - self._determinants[tuple(parents)])
             )
-            price = self._parameter_price * own * sum(
-                int(self._sizes[p]) for p in parents
-            ) + self._edge_price * len(parents)
-            scores.append(fit - price)
+            scores.append(fit - float(self._prices[node, list(parents)].sum()))
         return np.array(scores, dtype=np.float64)
 
     def _determine(self, sets: Sequence[Columns]) -> None:

@@ -36,11 +36,11 @@ from jaxcd.data import Domain, Numeric
 from jaxcd.data.column_types import Binned
 from jaxcd.errors import OptionError
 from jaxcd.graphs import Knowledge
-from jaxcd.privacy import Accountant, Budget, split
+from jaxcd.privacy import Accountant, Budget, Ledger, split
 from jaxcd.privacy.claims import PUBLIC, GuaranteeClaim
 from jaxcd.queries import Door
 from jaxcd.releases.base import Release, ReleaseKind, check_is_kind, kind_from_json, paid
-from jaxcd.releases.bought_ranks import bought_ranks, quantiles
+from jaxcd.releases.bought_ranks import bought_ranks, quantiles, share_of_maps
 from jaxcd.releases.plans import Plan
 from jaxcd.releases.tables.marginals import Marginals
 
@@ -49,6 +49,7 @@ __all__ = ["Discretised"]
 # Of the rank maps: bins are cut to a 2048th of the range; of columns without bounds the range
 # reaches to 4.4 million on either side, and near 0 a leaf is .016 wide.
 _LOG_RANGE, _LEVELS = 16.0, 11
+_SHARES = (0.05, 0.25)  # least and most of the budget for them
 # The numbers of bins that are compared, and the share of the rows that noise may hide in tables of
 # so many.  Chosen on random mixed models of 10 to 150 columns with 2,000 to 50,000 rows; others are
 # in benchmarks.mixed.
@@ -71,7 +72,8 @@ class Discretised(ReleaseKind):
             :class:`jaxcd.LogLinear`.
         bins: of a numeric column, 2 to 32; None chooses 6, 4, 3 or 2 by the public facts
             (:meth:`chosen`).
-        share: the budget's share (in zCDP) that buys the quantiles, between 0 and 1.
+        share: the budget's share (in zCDP) that buys the quantiles, between 0 and 1; None chooses
+            .05 to .25 by the public facts (:meth:`share_of`).
 
     Raises:
         OptionError: an option is out of its range, or ``of`` takes no discrete columns or no delta.
@@ -112,7 +114,7 @@ class Discretised(ReleaseKind):
 
     of: ReleaseKind = field(default_factory=Marginals)
     bins: int | None = None
-    share: float = 0.05
+    share: float | None = None
     word: ClassVar[str] = "discretised"
     title: ClassVar[str] = (
         "tables of numeric columns cut at their quantiles, and the graph of the highest set score"
@@ -131,7 +133,8 @@ class Discretised(ReleaseKind):
             )
         if self.bins is not None:
             check_whole("bins", self.bins, 2, 32, cure="None chooses 2 to 6")
-        check_number("share", self.share, 0, 1, "()", cure="0.05 is usual")
+        if self.share is not None:
+            check_number("share", self.share, 0, 1, "()", cure="None chooses .05 to .25")
 
     def knowing(self, knowledge: Knowledge | None) -> ReleaseKind:
         """With tables that need not measure what is known."""
@@ -141,6 +144,20 @@ class Discretised(ReleaseKind):
     def of_levels(self) -> ReleaseKind:
         """What is bought of the discrete columns."""
         return self.of.of_levels
+
+    def share_of(self, domain: Domain, n_samples: int, *, rho: float) -> float:
+        """The share of rho that buys the quantiles: as given, or
+        :func:`jaxcd.releases.bought_ranks.share_of_maps` between .05 and .25.
+
+        Args:
+            domain: public.
+            n_samples: as ``domain``.
+            rho: what is to be spent, in zCDP.
+        """
+        if self.share is not None:
+            return self.share
+        least, most = _SHARES
+        return share_of_maps(domain, n_samples, rho=rho, n_levels=_LEVELS, least=least, most=most)
 
     def chosen(self, domain: Domain, n_samples: int, *, budget: Budget) -> Discretised:
         """These options with a number of bins: 6 where noise hides at most .004 of the rows in
@@ -187,24 +204,28 @@ class Discretised(ReleaseKind):
                 domain, n_samples, budget=budget
             )
         planned = self.of.plan(self.in_levels(domain), n_samples, budget=budget)
-        noise = planned.noise / math.sqrt(1 - self.share)
+        share = self.share_of(domain, n_samples, rho=Ledger(budget).remaining_rho)
+        noise = planned.noise / math.sqrt(1 - share)
         return Plan.of(noise, n_samples, number="number of a table of bins", unit=budget.unit)
 
     def buy(self, door: Door, accountant: Accountant) -> Release:
         """Rank maps of the numeric columns, and then what ``of`` buys of the bins.
 
-        Without numeric columns the share of the maps stays unspent, so that rows drawn from a
-        fitted model of bins are measured as the first ones were.
+        Without numeric columns a given share of the maps stays unspent, so that rows drawn from a
+        fitted model of bins are measured as the first ones were: the release notes the share.
         """
         total, budget = accountant.ledger.remaining_rho, accountant.ledger.budget
         options, rest, of_maps = self, accountant, math.inf
         if not math.isinf(total):
             options = self.chosen(door.domain, door.n_samples, budget=budget)
-            of_maps, left = split(total, (self.share, 1 - self.share))
-            rest = accountant.stage(epsilon=0.0, rho=left)
+            if share := self.share_of(door.domain, door.n_samples, rho=total):
+                options = replace(options, share=share)
+                of_maps, left = split(total, (share, 1 - share))
+                rest = accountant.stage(epsilon=0.0, rho=left)
         bins = _bought_bins(door, accountant, options.bins or _BINS[0][0], rho=of_maps)
         found = self.of.buy(door.in_bins(bins), rest)
-        return replace(found, bought=self, **paid(accountant))  # type: ignore[type-var]
+        bought = replace(self, share=options.share)
+        return replace(found, bought=bought, **paid(accountant))  # type: ignore[type-var]
 
 
 def _steps(column: Numeric, cuts: list[float]) -> list[float]:
