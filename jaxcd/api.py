@@ -57,7 +57,7 @@ from jaxcd.privacy import (
 from jaxcd.privacy.accountant import BY_PERSON_ONLY, Accountant
 from jaxcd.privacy.certificate import Certified
 from jaxcd.queries import Door, Session
-from jaxcd.queries.door import public_count
+from jaxcd.queries.door import check_unit, public_count
 from jaxcd.releases import Release, ReleaseKind
 from jaxcd.releases.base import check_is_kind
 
@@ -291,6 +291,8 @@ def discover(
             f"data: a {type(data).__name__} is not a Dataset; make one with read_csv, from_frame "
             "or from_array, or a jaxcd.Table"
         )
+    if isinstance(budget, Budget):
+        check_unit(data, budget, by_person=True)
     choice = resolve(
         data.domain,
         public_count(data, budget),

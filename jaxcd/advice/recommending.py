@@ -225,6 +225,11 @@ def _recommended(
     elif budget.delta > 0 and (mixed or holes or (budget.unit is Unit.PERSON and not all_linear)):
         found = _of_any_shape(domain, n_samples, budget, ())
     elif budget.unit is Unit.PERSON:
+        if mixed or holes:
+            raise OptionError(
+                "budget: where people have several rows, numeric columns beside others or with "
+                "missing cells need Gaussian noise; give the budget a delta such as 1e-6"
+            )
         found = _linear_by_person(domain, n_samples, budget)
     else:
         found = _numeric(domain, n_samples, budget, linear)
@@ -501,8 +506,8 @@ def _in_quantiles(
     )
     in_levels = kind.in_levels(domain)
     n_chosen = Marginals().n_selected(in_levels, n_samples, budget=budget)
-    warning = _noisy(Discretised, planned.smallest_share)
-    warning = warning or _few_chosen(n_chosen, domain.n_columns)
+    warning = _few_chosen(n_chosen, domain.n_columns)
+    warning = warning or _noisy(Discretised, planned.smallest_share)
     return _release(Discretised(), reasons, others, warning)
 
 

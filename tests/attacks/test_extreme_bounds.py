@@ -109,3 +109,13 @@ def test_a_sieve_of_a_huge_budget_takes_all_rows():
     from jaxcd.decisions.sieve_and_examine import optimal_rate
 
     assert [optimal_rate(epsilon) for epsilon in (690.0, 1e3, 1e6, 1e300)] == [1.0] * 4
+
+
+def test_second_moments_refuse_bounds_whose_squares_are_no_floats():
+    """Before anything is bought: squares of such numbers, and noise on their sums, overflow."""
+    domain = jaxcd.Domain({"a": jaxcd.Numeric(-1e160, 1e160), "b": jaxcd.Numeric(-1.0, 1.0)})
+    data = jaxcd.Dataset.from_array(np.zeros((40, 2)), domain=domain)
+    ledger = privacy.Ledger(BUDGET)
+    with pytest.raises(DomainError, match="beyond 1e"):
+        jaxcd.release(data, jaxcd.SecondMoments(), budget=BUDGET, ledger=ledger)
+    assert not ledger.entries

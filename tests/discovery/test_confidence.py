@@ -427,3 +427,27 @@ def test_the_deviation_of_a_norm_is_that_of_repeated_releases() -> None:
     assert np.mean(norms) > 5 * np.std(norms)  # far from zero, where a norm is nearly linear
     # The standard error of a standard deviation of 200 is 5%.
     assert np.std(norms) == pytest.approx(np.mean(deviations), rel=0.2)
+
+
+def test_the_graph_is_read_once_not_once_a_margin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its matrix has p^2 entries, and there are as many margins: 1,000 columns took minutes."""
+    data = jaxcd.networks.load("asia").sample(2_000, key=jax.random.key(0))
+    run = jaxcd.pc(
+        data,
+        test=CovarianceNorm(),
+        decider=LevelwiseGaussian(),
+        budget=jaxcd.Budget(1.0, 1e-6),
+        key=None,
+        noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+    )
+    reads = []
+    whole = MixedGraph.adjacency.fget
+    assert whole is not None
+
+    def counted(graph: MixedGraph) -> np.ndarray:
+        reads.append(graph)
+        return whole(graph)
+
+    monkeypatch.setattr(MixedGraph, "adjacency", property(counted))
+    decision_confidence(run)
+    assert len(run.info["released_margins"]) >= 28 and len(reads) == 1

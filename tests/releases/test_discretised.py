@@ -302,3 +302,40 @@ def test_cuts_are_short_numbers() -> None:
         counts = np.bincount(column.bins_of(data.values(name)), minlength=4)
         assert np.abs(counts / 5_000 - 1 / 4).max() < 0.05
     assert all(len(repr(edge)) <= 8 for edge in bought.domain["year"].edges)
+
+
+@pytest.mark.parametrize("kind", [jaxcd.Discretised(), jaxcd.Features()], ids=str)
+@pytest.mark.parametrize("bounds", [(), (0.0, 1000.0)])
+def test_quantiles_are_found_where_noise_hides_a_fifth_of_the_rows(
+    kind: Any, bounds: tuple[float, ...]
+) -> None:
+    """Ten columns of mean 50, 2,000 rows: with nodes divided evenly below four standard deviations
+    of noise all rows were in one bin, and a chain of strong effects had no edge.
+    """
+    found = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        chain = [rng.normal(size=2_000)]
+        for _ in range(9):
+            chain.append(chain[-1] + 0.6 * rng.normal(size=2_000))
+            chain[-1] /= chain[-1].std()
+        domain = jaxcd.Domain({f"x{i}": jaxcd.Numeric(*bounds) for i in range(10)})
+        data = jaxcd.Dataset.from_array(50 + 10 * np.stack(chain, axis=1), domain=domain)
+        budget = jaxcd.Budget(1.0, 1e-6)
+        graph = jaxcd.search(
+            jaxcd.release(data, kind, budget=budget, noise=simulated(seed))
+        ).graph.reordered(domain.names)
+        found.append(np.diag(graph.adjacency, 1).mean())
+    assert np.mean(found) > 0.7
+
+
+def test_the_share_of_the_quantiles_follows_public_facts() -> None:
+    domain = jaxcd.Domain({f"x{i}": jaxcd.Numeric() for i in range(10)})
+    kind = jaxcd.Discretised()
+    assert kind.share_of(domain, 10**6, rho=0.01) == 0.05
+    assert kind.share_of(domain, 100, rho=0.01) == 0.25
+    middle = kind.share_of(domain, 6_000, rho=0.02)
+    assert middle == pytest.approx(2 * 12 * 10 / (0.05 * 6_000) ** 2 / 0.04, rel=1e-6)
+    assert jaxcd.Discretised(share=0.4).share_of(domain, 100, rho=0.01) == 0.4
+    levels = jaxcd.Domain({"a": jaxcd.Categorical((0, 1))})
+    assert kind.share_of(levels, 100, rho=0.01) == 0

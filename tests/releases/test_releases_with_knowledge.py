@@ -6,6 +6,7 @@ import itertools
 import math
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -143,3 +144,24 @@ def test_discover_buys_with_the_knowledge() -> None:
     bought = jaxcd.release(wide, kind.knowing(known), budget=budget, noise=simulated(4))
     assert run.graph == jaxcd.search(bought, knowledge=known).graph
     assert bought.bought == kind.knowing(known) != kind
+
+
+@pytest.mark.parametrize("kind", [Marginals, LogLinear])
+def test_a_required_edge_of_a_column_of_one_level_costs_nothing(kind: type) -> None:
+    """Of a set with such a column there is nothing to measure; shares of 0 / 0 lost the later
+    rounds.
+    """
+    data = jaxcd.networks.load("asia").sample(20_000, key=jax.random.key(0))
+    codes = np.column_stack([data.discrete, np.zeros(data.n_samples, dtype=int)])
+    levels = {name: jaxcd.Categorical((0, 1)) for name in data.names}
+    domain = jaxcd.Domain({**levels, "site": jaxcd.Categorical((0,))})
+    table = Dataset.from_array(codes, domain=domain)
+    known = Knowledge(required=[("site", data.names[0])])
+    budget = Budget(2.0, 1e-6)
+    bought = [
+        jaxcd.release(table, each, budget=budget, noise=simulated())
+        for each in (kind(), kind(knowledge=known))
+    ]
+    assert len(bought[0].charges) == len(bought[1].charges)
+    assert bought[1].spent.epsilon == pytest.approx(bought[0].spent.epsilon, rel=1e-6)
+    assert jaxcd.search(bought[1], knowledge=known).graph.adjacent("site", data.names[0])

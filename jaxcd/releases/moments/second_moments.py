@@ -63,6 +63,8 @@ from jaxcd.scores.configurations import BIC
 __all__ = ["ReleasedSecondMoments", "SecondMoments"]
 
 # The constant in front of every row: total weight and means are released at its scale.
+# Bounds whose squares, and sums of them, are floats.
+_FARTHEST = 1e150
 _ANCHOR = 1.0
 _REACH = 1e6
 # Eigenvalues of correlations are at least about this: far above rounding, far below any that
@@ -158,7 +160,8 @@ class SecondMoments(ReleaseKind):
         """Refuses a domain, which is public, that this release cannot cover.
 
         Raises:
-            DomainError: a column is not numeric.
+            DomainError: a column is not numeric, may have missing cells, or has bounds beyond
+                1e150.
             OptionError: centres or scales are of other columns.
         """
         others = [name for name in domain.names if not isinstance(domain[name], Numeric)]
@@ -173,6 +176,13 @@ class SecondMoments(ReleaseKind):
             raise DomainError(
                 f"data: the columns {holes} may have missing cells, and second moments have no "
                 'place for them; use Features, or Marginals with "bins" in the domain'
+            )
+        wide = {name: domain[name].bounds for name in domain.names}
+        far = [name for name, ends in wide.items() if ends and max(map(abs, ends)) > _FARTHEST]
+        if far:
+            raise DomainError(
+                f"data: the bounds of {far} reach beyond {_FARTHEST:g}, where squares are larger "
+                "than the largest float; narrow them, or declare none"
             )
         for argument, values in (("centres", self.centres), ("scales", self.scales)):
             if values is not None and set(values) != set(domain.names):

@@ -86,7 +86,7 @@ def _nonnegative(
         log_s[lost] = np.log(_low_ratio(y[lost], low[lost]))
     tail = special.gammainc(y + 1, high)
     log_t = np.log(np.maximum(tail, _TINY)) - (
-        (y + 1) * np.log(high) - high - log_factorial - np.log(y + 1)
+        (y + 1) * np.log(np.maximum(high, _TINY)) - high - log_factorial - np.log(y + 1)
     )
     lost = tail < _TINY
     if lost.any():
