@@ -49,7 +49,7 @@ __all__ = ["Discretised"]
 # Of the rank maps: bins are cut to a 2048th of the range; of columns without bounds the range
 # reaches to 4.4 million on either side, and near 0 a leaf is .016 wide.
 _LOG_RANGE, _LEVELS = 16.0, 11
-_SHARES = (0.05, 0.25)  # least and most of the budget for them
+_SHARES = (0.05, 0.15)  # least and most of the budget for them
 # The numbers of bins that are compared, and the share of the rows that noise may hide in tables of
 # so many.  Chosen on random mixed models of 10 to 150 columns with 2,000 to 50,000 rows; others are
 # in benchmarks.mixed.
@@ -73,7 +73,7 @@ class Discretised(ReleaseKind):
         bins: of a numeric column, 2 to 32; None chooses 6, 4, 3 or 2 by the public facts
             (:meth:`chosen`).
         share: the budget's share (in zCDP) that buys the quantiles, between 0 and 1; None chooses
-            .05 to .25 by the public facts (:meth:`share_of`).
+            .05 to .15 by the public facts (:meth:`share_of`).
 
     Raises:
         OptionError: an option is out of its range, or ``of`` takes no discrete columns or no delta.
@@ -134,7 +134,7 @@ class Discretised(ReleaseKind):
         if self.bins is not None:
             check_whole("bins", self.bins, 2, 32, cure="None chooses 2 to 6")
         if self.share is not None:
-            check_number("share", self.share, 0, 1, "()", cure="None chooses .05 to .25")
+            check_number("share", self.share, 0, 1, "()", cure="None chooses .05 to .15")
 
     def knowing(self, knowledge: Knowledge | None) -> ReleaseKind:
         """With tables that need not measure what is known."""
@@ -147,7 +147,7 @@ class Discretised(ReleaseKind):
 
     def share_of(self, domain: Domain, n_samples: int, *, rho: float) -> float:
         """The share of rho that buys the quantiles: as given, or
-        :func:`jaxcd.releases.bought_ranks.share_of_maps` between .05 and .25.
+        :func:`jaxcd.releases.bought_ranks.share_of_maps` between .05 and .15.
 
         Args:
             domain: public.
