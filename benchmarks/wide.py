@@ -1,15 +1,16 @@
 """Many columns: how much is found, how long it takes, and how much memory.
 
 ``python -m benchmarks.wide [--quick] [--data FOLDER] [--networks NAME|FILE.bif ...]
-[--columns P ...] [--numeric P ...] [--nonlinear P ...] [--compare METHOD ...] [--rows N]
-[--drawn-rows N] [--epsilons E ...] [--runs R] [--resume] [--out FILE]``
+[--columns P ...] [--numeric P ...] [--nonlinear P ...] [--compare METHOD ...] [--latent METHOD ...]
+[--rows N] [--drawn-rows N] [--epsilons E ...] [--runs R] [--resume] [--out FILE]``
 
 Networks of 32 to 441 columns (water, munin1, andes, pigs), random discrete networks of P columns of
 two levels (expected degree 2, every row of a table drawn uniformly), and random linear Gaussian and
 nonlinear models of P columns (:func:`jaxcd.data.structural.nonlinear_sem`).  ``jaxcd.discover`` at
 (epsilon, 1e-6); without privacy (no epsilon) the same release, searched, and ``jaxcd.ges`` on the
 rows, for networks.  Linear models are declared to be linear.  ``--compare``: these methods of
-numeric columns, too.
+numeric columns, too.  ``--latent``: of networks, too, the release that ``discover`` buys, searched
+as if columns were hidden; a PAG has no arc F1 against a CPDAG.
 
 Every run has a process of its own, so that its peak memory is its own: with the interpreter, the
 libraries and the data, and with compilation in the seconds.  Arc F1 and skeleton F1 against the
@@ -43,6 +44,7 @@ NOISE_SEED = 888
 FIRST_DATA = 810_000
 WIDE = ["water", "munin1", "andes", "pigs"]
 COMPARED = ("Tetrachoric", "SecondMoments", "Features", "Discretised", "tree_pc")
+LATENT = ("gfci", "fci")
 KEY = ("name", "n_samples", "method", "epsilon", "n_runs")
 
 
@@ -101,6 +103,10 @@ def one_run(
         elif epsilon is None:
             kind = kind_of_release(data.domain)
             found = jaxcd.search(jaxcd.release(data, kind, budget=jaxcd.NO_PRIVACY))
+        elif method in LATENT:
+            kind, budget = kind_of_release(data.domain), jaxcd.Budget(epsilon, DELTA)
+            bought = jaxcd.release(data, kind, budget=budget, noise=noise)
+            found = jaxcd.search(bought, algorithm=jaxcd.Algorithm(method))
         elif method in COMPARED[:-1]:
             kind, budget = getattr(jaxcd, method)(), jaxcd.Budget(epsilon, DELTA)
             found = jaxcd.search(jaxcd.release(data, kind, budget=budget, noise=noise))
@@ -113,7 +119,8 @@ def one_run(
             )
     (arc,), (skeleton,) = ex.scores([found.graph], [truth]).values()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20  # Linux gives KiB
-    return {"arc_f1": arc, "skeleton_f1": skeleton, "seconds": clock.seconds, "gib": peak}
+    arcs = {} if method in LATENT else {"arc_f1": arc}
+    return {**arcs, "skeleton_f1": skeleton, "seconds": clock.seconds, "gib": peak}
 
 
 def measure(runs: int, *case: Any) -> dict[str, Any]:
@@ -124,7 +131,7 @@ def measure(runs: int, *case: Any) -> dict[str, Any]:
         with context.Pool(1) as pool:
             rows.append(pool.apply(one_run, (*case, run)))
     return {
-        **ex.means({name: [row[name] for row in rows] for name in ("arc_f1", "skeleton_f1")}),
+        **ex.means({name: [row[name] for row in rows] for name in rows[0] if "f1" in name}),
         "seconds": median(row["seconds"] for row in rows),
         "gib": max(row["gib"] for row in rows),
     }
@@ -143,6 +150,7 @@ def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
             (method, e) for method in ("discover", *more) for e in chosen.epsilons
         ]
         if not is_numeric:
+            lines += [(method, e) for method in chosen.latent for e in chosen.epsilons]
             lines += [("release", None), ("ges", None)]
         for method, epsilon in lines:
             values = (name, n, method, epsilon, chosen.runs)
@@ -166,6 +174,7 @@ EXPERIMENT = ex.Experiment(
         ex.counts("--numeric", "columns of linear Gaussian models", [200, 1000], [12]),
         ex.counts("--nonlinear", "columns of nonlinear models", [20, 50, 100, 200], [12]),
         ex.names("--compare", "other methods for numeric columns", COMPARED, [], []),
+        ex.names("--latent", "searches as if columns were hidden", LATENT, [], []),
         ex.one_count("--rows", "records of networks", 100_000, 500),
         ex.one_count("--drawn-rows", "records of random networks and models", 20_000, 500),
         ex.numbers("--epsilons", "totals", [1.0, 4.0], [4.0]),
