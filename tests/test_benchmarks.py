@@ -461,16 +461,19 @@ def test_releases(tmp_path, capsys):
 
 def test_many_columns(tmp_path):
     out = tmp_path / "wide.json"
-    wide.main(words_of("--quick --out", out))
+    wide.main(words_of("--quick --latent gfci fci --out", out))
     rows = read(out)["results"]
     assert [(row["name"], row["method"], row["epsilon"]) for row in rows] == [
         ("random, 15", "discover", 4.0),
+        ("random, 15", "gfci", 4.0),
+        ("random, 15", "fci", 4.0),
         ("random, 15", "release", None),
         ("random, 15", "ges", None),
         ("linear Gaussian, 12", "discover", 4.0),
         ("nonlinear, 12", "discover", 4.0),
     ]
-    assert all(0 <= row["arc_f1"] <= 1 and 0 < row["gib"] < 8 for row in rows)
+    assert all(0 <= row["skeleton_f1"] <= 1 and 0 < row["gib"] < 8 for row in rows)
+    assert all((row.get("arc_f1") is None) == (row["method"] in wide.LATENT) for row in rows)
     network = wide.random_network(40, 1)
     assert max(map(len, network.parents.values())) <= 3 and len(network.names) == 40
 
