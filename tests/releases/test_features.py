@@ -310,8 +310,39 @@ class TestSearches:
         ).real
         gain = score.local(0, (1,)) - score.local(0, ())
         assert gain == pytest.approx(
-            -2000 * np.log(1 - roots).sum() - 4 / 2 * math.log(4000) - 5 * 2.5, rel=1e-4
+            -2000 * np.log(1 - roots).sum() - 4 / 2 * math.log(4000) - 5 * 1.5, rel=1e-4
         )
+
+    def test_weak_effects_are_found_through_noise(self):
+        rng = np.random.default_rng(3)
+        x = rng.normal(size=(20_000, 10))
+        y = 0.2 * x + math.sqrt(1 - 0.2**2) * rng.normal(size=x.shape)
+        release = Features().release(measured(np.hstack([x, y])), budget=BUDGET, noise=simulated())
+        found = search_features(release).graph.marks != 0
+        true = np.kron([[0, 1], [1, 0]], np.eye(10)) > 0
+        assert (found & true).sum() // 2 >= 6
+        assert (found & ~true).sum() // 2 <= 1
+
+    def test_noise_makes_correlations_of_one_size(self):
+        """As those of N rows would, between any two cosines, where noise outweighs the rows."""
+        squares = []
+        for seed in range(20):
+            data = measured(np.random.default_rng(seed).normal(size=(20_000, 8)))
+            release = Features(n_features=6).release(
+                data, budget=jaxcd.Budget(0.4, 1e-6), noise=simulated(seed)
+            )
+            score = FeatureScore(release)
+            found = score._covariance
+            scale = np.sqrt(np.diagonal(found))
+            squares.append((found / np.multiply.outer(scale, scale)) ** 2)
+        sizes = score.effective_samples * np.mean(squares, axis=0)
+        blocks = release.blocks
+        between = [
+            np.mean([sizes[a[j], b[k]] for a in blocks for b in blocks if a[0] != b[0]])
+            for j in range(6)
+            for k in range(6)
+        ]
+        assert 0.6 < min(between) < max(between) < 2.0
 
     def test_interactions_of_parents_are_out_of_reach(self):
         """x and y are independent given z, w, but functions of sin(z + w): no number of rows tells
