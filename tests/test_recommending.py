@@ -52,19 +52,12 @@ def numeric(n_columns: int, **others: jaxcd.Categorical | jaxcd.Ordinal) -> jaxc
         (numeric(100), BOTH, False, Features().title, Algorithm.RELEASE),
         (numeric(400), BOTH, False, Discretised().title, Algorithm.RELEASE),
         (numeric(4), BOTH, True, SecondMoments().title, Algorithm.RELEASE),
-        (numeric(3, o=jaxcd.Ordinal((1, 2, 3))), BOTH, True, Features().title, Algorithm.RELEASE),
+        (numeric(3, o=jaxcd.Ordinal((1, 2, 3))), BOTH, False, Features().title, Algorithm.RELEASE),
         (numeric(4), jaxcd.NO_PRIVACY, True, Threshold().title, Algorithm.PC),
         (
             numeric(3, c=jaxcd.Categorical(("a", "b"))),
             BOTH,
             False,
-            Features().title,
-            Algorithm.RELEASE,
-        ),
-        (
-            numeric(3, c=jaxcd.Categorical(("a", "b"))),
-            BOTH,
-            True,
             Features().title,
             Algorithm.RELEASE,
         ),
@@ -92,6 +85,13 @@ def test_every_rule(domain, budget, linear, method, algorithm):
     shown = str(found)
     for part in (method, *found.reasons, *(other.reason for other in found.alternatives)):
         assert part in shown
+
+
+def test_linear_is_refused_where_it_does_nothing():
+    domain = numeric(3, c=jaxcd.Categorical(("a", "b")))
+    for budget in (BOTH, jaxcd.NO_PRIVACY):
+        with pytest.raises(jaxcd.errors.OptionError, match="'c' has levels; leave it out"):
+            jaxcd.recommend(domain, 100_000, budget=budget, linear=True)
 
 
 @pytest.mark.parametrize(

@@ -179,7 +179,7 @@ def recommend(
         The method, its reasons with numbers, and the alternatives; ``print`` shows all of it.
 
     Raises:
-        OptionError: an argument is not of its kind.
+        OptionError: an argument is not of its kind, or ``linear`` where a column has levels.
         DomainError: there are numeric columns and the budget has no delta.
         DataError: there are numeric columns and no more rows than features.
 
@@ -200,6 +200,12 @@ def recommend(
             f"linear = {linear!r} is not True or False; say True if relations among numeric "
             "columns are linear"
         )
+    for name, column in domain.columns.items():
+        if linear and not isinstance(column, Numeric):
+            raise OptionError(
+                "linear = True is for tables whose columns are all numeric, and "
+                f"{name!r} has levels; leave it out"
+            )
     check_flag("latent", latent)
     found = _recommended(domain, n_samples, budget, linear)
     return _with_latent(found, domain, budget) if latent else found

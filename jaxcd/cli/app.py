@@ -410,8 +410,6 @@ def recommend(
     declared, n_samples = options.public_facts(
         domain=domain, network=network, bif=bif, rows=rows, private=not no_privacy
     )
-    if linear:
-        options.check_linear(declared)
     found = jaxcd.recommend(declared, n_samples, budget=budget, linear=linear, latent=latent)
     if as_json:
         screen.print_recommendation(found)

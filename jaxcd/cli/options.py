@@ -33,7 +33,6 @@ __all__ = [
     "Source",
     "algorithm",
     "budget",
-    "check_linear",
     "decider",
     "is_auto",
     "knowledge",
@@ -186,16 +185,6 @@ def algorithm(name: str) -> Algorithm:
     if name.lower() not in known:
         raise OptionError(f"--algorithm {name!r} is unknown; use {', '.join(known)}")
     return Algorithm(name.lower())
-
-
-def check_linear(domain: jaxcd.Domain) -> None:
-    """Refuses ``--linear`` where nothing would be done with it."""
-    for name, column in domain.columns.items():
-        if not isinstance(column, jaxcd.Numeric):
-            raise OptionError(
-                f"--linear is for tables whose columns are all numeric, and {name!r} has levels; "
-                "drop it"
-            )
 
 
 def knowledge(file: Path | None) -> Knowledge | None:

@@ -117,8 +117,6 @@ def plan(
     would refuse.
     """
     algorithm = asked.algorithm
-    if asked.linear:
-        options.check_linear(loaded.data.domain)
     if algorithm is Algorithm.GFCI:
         check_gfci(
             loaded.data.domain,
