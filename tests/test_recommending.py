@@ -243,6 +243,22 @@ def test_the_epsilon_that_a_warning_names_is_enough():
     assert jaxcd.recommend(domain, 2_000, budget=jaxcd.Budget(0.95 * epsilon)).warning is not None
 
 
+@pytest.mark.parametrize(
+    ("levels", "fewer"), [([30, 30], [12, 12]), ([30] * 5, [12] * 5), ([16] * 14, [8] * 14)]
+)
+def test_levels_so_many_that_no_edge_pays_are_warned_of(levels, fewer):
+    # Of two columns of 30 levels the search joined none of eight pairs that its own tests joined.
+    warning = jaxcd.recommend(discrete(*levels), 4_000, budget=jaxcd.Budget(4.0, 1e-6)).warning
+    assert "nats a row" in warning and "merge levels" in warning
+    few = jaxcd.recommend(discrete(*fewer), 4_000, budget=jaxcd.Budget(4.0, 1e-6)).warning
+    assert few is None
+
+
+def test_one_column_of_many_levels_and_constant_ones_are_not_warned_of():
+    assert jaxcd.recommend(discrete(*[2] * 9, 60), 20_000, budget=BOTH).warning is None
+    assert jaxcd.recommend(discrete(1, 1, 40), 20_000, budget=BOTH).warning is None
+
+
 @settings(max_examples=40)
 @given(
     st.lists(st.integers(1, 6), min_size=2, max_size=16),
