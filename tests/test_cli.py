@@ -592,6 +592,27 @@ def test_a_folder_in_the_place_of_a_file_is_told_from_one_that_is_not_there(
     command.refuses("does not exist", "search", tmp_path / "nowhere.npz")
 
 
+def test_levels_of_an_effect_may_hold_commas_quotes_and_truth_values(
+    command: CommandLine, tmp_path: Path
+) -> None:
+    """On the command line as in a table."""
+    domain = jaxcd.Domain(
+        {"a": jaxcd.Categorical(('x, "y"', "no, thanks")), "b": jaxcd.Categorical((True, False))}
+    )
+    data = jaxcd.Dataset.from_codes(
+        np.array([[0, 0], [1, 1], [0, 1]] * 50, np.int32), domain=domain
+    )
+    bought, graph = tmp_path / "bought.npz", tmp_path / "graph.dot"
+    jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.NO_PRIVACY).save(bought)
+    graph.write_text(jaxcd.MixedGraph.from_edges(["a", "b"], ["a --> b"]).to_dot())
+    words = ["effect", bought, "--graph", graph, "--treatment a --outcome b"]
+    levels = Path('"no, thanks", "x, ""y"""')  # one word, which holds spaces
+    shown = command.shows(words, "--outcome-level true --levels", levels)
+    assert 'Setting a = x, "y" instead of no, thanks' in shown and "by +0.5," in shown
+    command.refuses("comma itself in double quotes", words, "--levels", Path("no, thanks,x"))
+    command.refuses("--draws: the graph of --graph is taken as it is", words, "--draws 3")
+
+
 def test_an_existing_folder_is_refused_before_anything_is_spent(
     command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -35,15 +36,19 @@ def effect(
     ] = None,
     levels: Annotated[
         str | None,
-        option("FROM,TO: the two levels to compare. (Default: the two levels there are.)"),
+        option(
+            "FROM,TO: the two levels to compare; one with a comma in double quotes: '\"a, b\",c'. "
+            "(Default: the two levels there are.)"
+        ),
     ] = None,
     outcome_level: Annotated[
         str | None, option("The level of the outcome whose probability is looked at.")
     ] = None,
     level: Annotated[float, number_option("Of the interval, between 0 and 1.")] = 0.95,
     draws: Annotated[
-        int, whole_option("Without --graph: how often graphs are drawn anew, from 0.")
-    ] = 20,
+        int | None,
+        whole_option("Without --graph: how often graphs are drawn anew, from 0. (Default: 20.)"),
+    ] = None,
     knowledge: Annotated[
         Path | None,
         option(
@@ -66,10 +71,11 @@ def effect(
         if plot.suffix.lower() not in (".png", ".svg", ".pdf"):
             raise OptionError(f"--plot {str(plot)!r}: give a file that ends in .png, .svg or .pdf")
         check_new_file("--plot", plot, force=True, cure="one such as effect.png")
-    if graph is not None and knowledge is not None:
-        raise OptionError(
-            "--knowledge: the graph of --graph is taken as it is; drop one of the two"
-        )
+    for name, value in (("--knowledge", knowledge), ("--draws", draws)):
+        if graph is not None and value is not None:
+            raise OptionError(
+                f"{name}: the graph of --graph is taken as it is; drop one of the two"
+            )
     given = None if graph is None else _read(graph)
     found = jaxcd.effect(
         jaxcd.Release.load(release),
@@ -81,7 +87,7 @@ def effect(
         level=level,
         missing=missing,
         knowledge=options.knowledge(knowledge),
-        n_draws=draws,
+        n_draws=20 if draws is None else draws,
     )
     if plot is not None:
         found.plot(plot)
@@ -104,9 +110,12 @@ def effect(
 def _levels(text: str | None) -> tuple[Any, Any] | None:
     if text is None:
         return None
-    parts = [part.strip() for part in text.split(",")]
+    parts = [part.strip() for row in csv.reader([text], skipinitialspace=True) for part in row]
     if len(parts) != 2:
-        raise OptionError(f"--levels {text!r}: give two levels with a comma between, FROM,TO")
+        raise OptionError(
+            f"--levels {text!r}: give two levels with a comma between, FROM,TO; one that has a "
+            "comma itself in double quotes"
+        )
     return parts[0], parts[1]
 
 

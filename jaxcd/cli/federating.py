@@ -44,7 +44,7 @@ def federate(
     kind: Annotated[
         str,
         option(
-            "auto (histogram for up to 4,096 cells, else marginals); histogram; marginals; "
+            "auto (histogram for up to 8,192 cells, else marginals); histogram; marginals; "
             "log-linear. All but histogram need --delta."
         ),
     ] = "auto",

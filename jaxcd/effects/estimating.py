@@ -13,6 +13,7 @@ from typing import Any, final
 import numpy as np
 from scipy import special
 
+from jaxcd.data.column_types import reading
 from jaxcd.data.interventions import Interventions
 from jaxcd.effects.agreeing import AgreeingTables
 from jaxcd.effects.contracting import MOST_CELLS
@@ -364,6 +365,9 @@ def _place(column: Any, name: str, argument: str, level: Any) -> int:
             return place
     for place, own in enumerate(known):
         if own == level or str(own) == str(level):
+            return place
+    for place, own in enumerate(known):  # as a cell of a table: "true" is True, "1.0" is 1
+        if reading(own) == reading(level) is not None:
             return place
     raise OptionError(f"{argument}: {level!r} is no level of {name!r}; it has {known}")
 

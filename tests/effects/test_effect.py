@@ -219,6 +219,7 @@ def test_levels_and_scores() -> None:
     assert found.levels == (0, 20) and "count 0, 1, 2" in found.unit
     turned = jaxcd.effect(free, levels=("20", "0"), **options)
     assert turned.estimate == pytest.approx(-found.estimate)
+    assert jaxcd.effect(free, levels=("0.0", "2e1"), **options).levels == (0, 20)
     one = jaxcd.effect(free, levels=(0, 10), outcome_level="b", **options)
     share = (y[x == 1] == 1).mean() - (y[x == 0] == 1).mean()
     assert one.estimate == pytest.approx(share, abs=1e-6)

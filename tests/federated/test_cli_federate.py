@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import jaxcd
-from jaxcd.cli import main
+from jaxcd.cli import federating, main
 
 
 @pytest.fixture(scope="module")
@@ -104,3 +104,16 @@ def test_sites_have_different_files_that_are_there(
     assert "not all different" in capsys.readouterr().err
     assert main(words(folder, *more, names=("north", "nobody"))) == 2
     assert "does not exist" in capsys.readouterr().err
+
+
+def test_the_help_says_up_to_how_many_cells_auto_takes_a_histogram(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with_cells = {
+        n: jaxcd.Domain({"a": jaxcd.Categorical((0, 1)), "b": jaxcd.Ordinal(tuple(range(n)))})
+        for n in (4_096, 4_097)
+    }
+    kinds = [federating._kind("auto", domain) for domain in with_cells.values()]
+    assert kinds == [jaxcd.Histogram(), jaxcd.Marginals()]
+    assert main(["federate", "--help"]) == 0
+    assert "8,192 cells" in " ".join(capsys.readouterr().out.replace("│", " ").split())
