@@ -107,6 +107,9 @@ def test_a_ledger_keeps_its_accounting(command: CommandLine, tmp_path: Path) -> 
         new = ["ledger", path, "--data-set a --epsilon 2 --delta 1e-5 --accounting", name]
         assert ("Gaussian accounting" in command.shows(new)) == (name == "gaussian")
         command.refuses("--accounting: file", "ledger", path, "--accounting", name)
+    # 0 of rho would read as if nothing were left
+    pure = command.shows("ledger", tmp_path / "pure.ledger", "--data-set a --epsilon 2")
+    assert "left       2 of epsilon for pure events\n" in pure
     for own, other in (("zcdp", "gaussian"), ("gaussian", "zcdp")):
         path = paths[own]
         content, words = path.read_bytes(), [SMALL, BUDGET, "--ledger", path]

@@ -254,6 +254,16 @@ def test_levels_so_many_that_no_edge_pays_are_warned_of(levels, fewer):
     assert few is None
 
 
+def test_what_is_more_than_all_rows_is_not_said_to_be_seen():
+    """And small noise is not said to be none."""
+    domain, test = discrete(2, 2, 3), jaxcd.CovarianceNorm()
+    by_tests = {"test": test, "decider": jaxcd.SparseVector()}
+    words = jaxcd.plan(domain, 10, budget=PURE, **by_tests).words
+    assert "nothing in 10 rows stands out of it" in words and "are seen" not in words
+    assert "sees nothing in so few rows" in str(jaxcd.recommend(domain, 10, budget=BOTH))
+    assert "noise of 0 " not in jaxcd.plan(domain, 10, budget=jaxcd.Budget(300.0), **by_tests).words
+
+
 def test_one_column_of_many_levels_and_constant_ones_are_not_warned_of():
     assert jaxcd.recommend(discrete(*[2] * 9, 60), 20_000, budget=BOTH).warning is None
     assert jaxcd.recommend(discrete(1, 1, 40), 20_000, budget=BOTH).warning is None

@@ -99,17 +99,22 @@ def plan(
     smallest = (kappa + tails.normal_quantile(_MISS)) * noise
     sensible = smallest <= USUAL_EFFECT * n_samples
     needed = math.ceil(smallest / USUAL_EFFECT)
-    words = (
-        f"{n_answers} answers with noise of {noise:.0f} each; dependences of {smallest:.0f} (of "
-        f"{n_samples} rows) are seen with "
-        f"probability 0.95. "
-        + (
-            "That is enough for effects of 1%."
-            if sensible
-            else f"Effects of 1% need about {needed} rows."
-        )
+    seen = (
+        f"dependences of {_records(smallest)} (of {n_samples} rows) are seen with probability "
+        "0.95. "
+        if smallest < n_samples
+        else f"nothing in {n_samples} rows stands out of it. "
+    )
+    words = f"{n_answers} answers with noise of {_records(noise)} each; {seen}" + (
+        "That is enough for effects of 1%."
+        if sensible
+        else f"Effects of 1% need about {needed} rows."
     )
     return Plan(noise, smallest, n_samples, words, n_answers)
+
+
+def _records(count: float) -> str:
+    return f"{count:.0f}" if count >= 10 else f"{count:.2g}"
 
 
 def plan_release(domain: Domain, n_samples: int, *, kind: ReleaseKind, budget: Budget) -> Plan:

@@ -397,7 +397,7 @@ def _numeric(domain: Domain, n_samples: int, budget: Budget, linear: bool) -> Re
     # refuses what no private search takes
     choice = choose(domain, budget=budget, algorithm=Algorithm.TREE)
     share = _smallest_share(domain, n_samples, choice, budget)
-    seen = f"sees dependences from {share:.2%} of the rows on"
+    seen = _seen_from(share)
     all_numeric = all(isinstance(column, Numeric) for column in domain.columns.values())
     if linear and all_numeric:
         kind = SecondMoments()
@@ -575,11 +575,15 @@ def _private_searches(domain: Domain, n_samples: int, budget: Budget) -> tuple[A
         (choice.title, _smallest_share(domain, n_samples, choice, budget)) for choice in searches
     ]
     return tuple(
-        Alternative(
-            title, f"it sees dependences from {share:.2%} of the rows on, one test after the other"
-        )
+        Alternative(title, f"it {_seen_from(share)}, one test after the other")
         for title, share in seen
     )
+
+
+def _seen_from(share: float) -> str:
+    if share >= 1:
+        return "sees nothing in so few rows"
+    return f"sees dependences from {share:.2%} of the rows on"
 
 
 def _smallest_share(domain: Domain, n_samples: int, choice: Choice, budget: Budget) -> float:

@@ -142,8 +142,13 @@ def _show(found: jaxcd.LedgerFile) -> None:
         ),
         (
             "left",
-            f"{found.remaining_epsilon:.6g} of epsilon for pure events, {found.remaining_rho:.6g} "
-            "of rho for all together",
+            # without a delta rho has no room at any time, which does not mean that it is used up
+            f"{found.remaining_epsilon:.6g} of epsilon for pure events"
+            + (
+                f", {found.remaining_rho:.6g} of rho for all together"
+                if found.guarantee.delta
+                else ""
+            ),
         ),
     ]
     for label, words in lines:

@@ -352,9 +352,9 @@ def estimator_of(
     if release.linear() is not None:
         return LinearEstimator(release, treatment, outcome, **options)
     raise OptionError(
-        f"release: one of {release.kind.replace('-', ' ')} holds covariances of random features, "
-        "from which no effect with a known error can be read; buy Histogram or Marginals of "
-        "columns with levels, or SecondMoments of numeric ones"
+        f"release: one of {release.kind.replace('-', ' ')} holds neither tables nor moments of the "
+        "columns, and no effect with a known error can be read from it; buy Histogram or Marginals "
+        "of columns with levels, or SecondMoments of numeric ones"
     )
 
 
