@@ -170,6 +170,13 @@ class Session:
         """Pairs (x < y) that are not joined and never asked (public)."""
         return self._opened[0].apart if self._opened is not None else frozenset()
 
+    @property
+    def constants(self) -> frozenset[int]:
+        """Columns of one declared level (public), which depend on nothing, whatever noise says."""
+        domain = self.domain
+        found = () if domain is None else domain.cardinalities
+        return frozenset(column for column, n_levels in enumerate(found) if n_levels == 1)
+
     def margins(self, queries: Sequence[Query]) -> Sensitive:
         """Margins of the queries, float64 (n_queries,); positive means dependent."""
         return self._door.wrapped(self._queue.evaluate(queries).margin)

@@ -158,3 +158,26 @@ def test_discover_under_every_kind_of_budget():
         assert result.info["reasons"]
         if budget is not jaxcd.NO_PRIVACY:
             assert result.cost.epsilon == 1.0 and result.cost.delta == budget.delta
+
+
+@pytest.mark.parametrize("search", [jaxcd.pc, jaxcd.fci])
+@pytest.mark.parametrize(
+    "decider", [jaxcd.SparseVector(), jaxcd.SieveAndExamine(), jaxcd.NoisyThreshold()]
+)
+def test_a_column_of_one_level_is_joined_to_nothing(search, decider):
+    """It is independent of all others by its declaration, however little is left of the budget."""
+    levels = {"a": (0, 1), "only": ("x",), "b": (0, 1), "u": (0, 1), "w": (0, 1, 2)}
+    domain = jaxcd.Domain({name: jaxcd.Categorical(each) for name, each in levels.items()})
+    codes = np.random.default_rng(0).integers(0, [len(each) for each in levels.values()], (900, 5))
+    data = jaxcd.Dataset.from_codes(codes.astype(np.int32), domain=domain)
+    options = {"test": jaxcd.CovarianceNorm(), "decider": decider, "key": None}
+    for seed in range(5):
+        noise = jaxcd.SimulatedNoise(jax.random.key(seed))
+        run = search(data, budget=jaxcd.Budget(0.2, 1e-6), noise=noise, **options)
+        assert not run.graph.adjacency[1].any()
+        assert run.separating_sets[frozenset(("a", "only"))] == ()
+        required = jaxcd.Knowledge(required=[("a", "only")])
+        known = search(
+            data, budget=jaxcd.Budget(0.2, 1e-6), noise=noise, knowledge=required, **options
+        )
+        assert np.flatnonzero(known.graph.adjacency[1]).tolist() == [0]

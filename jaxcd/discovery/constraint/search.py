@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from itertools import combinations
 from typing import Any, final
 
 import jax
@@ -161,7 +162,16 @@ class ConstraintSearch:
     def skeleton(self, space: SearchSpace, *, another_pass_follows: bool = False) -> Skeleton:
         """The skeleton by sets of neighbours."""
         apart = self._session.apart - space.kept
-        space = replace(space, absent=space.absent | apart)
+        # Asked, these would be paid for, and noise or an exhausted budget would join them.
+        constants = self._session.constants
+        separated: dict[tuple[int, int], tuple[int, ...]] = {
+            (x, y): ()
+            for x, y in combinations(range(self._session.n_variables) if constants else (), 2)
+            if (x in constants or y in constants) and (x, y) not in space.kept
+        }
+        space = replace(
+            space, absent=space.absent | apart, separated={**separated, **space.separated}
+        )
         self._skeleton = space.skeleton(self._session.n_variables)
         return search_skeleton(
             self._run,
