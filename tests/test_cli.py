@@ -586,6 +586,10 @@ def test_a_folder_in_the_place_of_a_file_is_told_from_one_that_is_not_there(
     command.refuses("there is no privacy.json in it: `jaxcd discover`", "verify", empty)
     graph = ["effect", tmp_path / "bought.npz", *effect, "--graph", made]
     command.refuses(f"such as '{made / 'graph.dot'}'", *graph)
+    (empty / "result.json").write_text("{}")  # JSON, and no graph
+    no_graph = [*graph[:-1], empty / "result.json"]
+    command.refuses(f"--graph '{empty / 'result.json'}': not a graph that can be read", *no_graph)
+    (empty / "result.json").unlink()
     for option in ("--knowledge", "--ledger"):
         command.refuses(f"{option}: {str(empty)!r} is a folder", *words, option, empty)
     command.refuses(f"domain {str(empty)!r} is a folder", "check x.csv --domain", empty)

@@ -133,10 +133,9 @@ def _read(path: Path) -> Any:
         text = read_text(path, "file")
         if path.suffix == ".dot":
             return from_dot(text)
-        content = parsed(text)
+        return from_json_dict(parsed(text))
     except FormatError as error:
         raise FormatError(
             f"--graph {str(path)!r}: not a graph that can be read; give the graph.json or the "
             f"graph.dot of a run, or a .bif file ({error})"
         ) from None
-    return from_json_dict(content)

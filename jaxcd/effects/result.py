@@ -95,7 +95,7 @@ class Effect:
     @property
     def sentence(self) -> str:
         """The effect in plain words."""
-        share = f"{100 * self.level:g} %"
+        share = f"{100 * self.level:.12g} %"
         if self.levels is None:
             change = f"one unit more of {self.treatment}"
         else:
@@ -136,15 +136,13 @@ class Effect:
                 )
             return f"By the graph, {self.treatment} has no effect on {self.outcome}."
         ends = f"between {self.low:+.3g} and {self.high:+.3g}"
+        start = what[0].upper() + what[1:] if self.levels is None else f"Setting {what}"
         if len(self.possible) > 1:
             return (
-                f"Setting {what} by {ends} ({share} intervals of {len(self.possible)} effects that "
+                f"{start} by {ends} ({share} intervals of {len(self.possible)} effects that "
                 "are possible, together)."
             )
-        return (
-            f"Setting {what} by {self.estimate:+.3g}, {ends} ({share} interval), if the graph is "
-            "right."
-        )
+        return f"{start} by {self.estimate:+.3g}, {ends} ({share} interval), if the graph is right."
 
     def to_json_dict(self) -> dict[str, Any]:
         """As a dictionary that ``json.dump`` takes; None stands for NaN and infinite numbers, and

@@ -544,6 +544,9 @@ def test_coefficients_without_privacy_are_regressions() -> None:
         assert abs(found.estimate - slopes[1]) < error
         half = (found.high - found.low) / 2 / 1.96
         assert error * 0.98 < half < error * 1.35
+        assert found.sentence.startswith(f"One unit more of {x} would change the mean of {y} by")
+        nearly_sure = jaxcd.effect(free, treatment=x, outcome=y, graph=graph, level=0.99999999)
+        assert "(99.999999 % interval)" in nearly_sure.sentence
         doubled = jaxcd.effect(free, treatment=x, outcome=y, graph=graph, levels=(1, 3))
         assert doubled.estimate == pytest.approx(2 * found.estimate)
         compared += 1
