@@ -600,6 +600,15 @@ def test_a_folder_in_the_place_of_a_file_is_told_from_one_that_is_not_there(
     command.refuses("does not exist", "search", tmp_path / "nowhere.npz")
 
 
+@pytest.mark.parametrize("mechanism", ["sparse-vector", "levelwise-gaussian", "threshold"])
+def test_a_mechanism_without_a_budget_gets_a_test_that_it_takes(
+    command: CommandLine, mechanism: str
+) -> None:
+    """The G test, which has no bounded sensitivity, was chosen for it, and refused."""
+    shown = command.shows(SMALL, "--no-privacy --mechanism", mechanism)
+    assert ("CovarianceNorm" in shown) == (mechanism != "threshold")
+
+
 def test_levels_of_an_effect_may_hold_commas_quotes_and_truth_values(
     command: CommandLine, tmp_path: Path
 ) -> None:

@@ -199,8 +199,8 @@ def choose(
     Rules: numeric columns get StratifiedRanks under a budget and Fisher's z without one; columns
     that are all ordered with three or more levels get Kendall's tau; other discrete columns get the
     covariance norm, or without privacy the G test.  A budget with delta > 0 gets LevelwiseGaussian,
-    with delta = 0 SparseVector, no privacy Threshold.  ``Algorithm.TREE`` has its own mechanism,
-    and takes the tests of private runs with and without a budget.
+    with delta = 0 SparseVector, no privacy Threshold.  ``Algorithm.TREE`` has its own mechanism;
+    it, and a given decider that pays, take the tests of private runs with and without a budget.
 
     Raises:
         DomainError: for numeric beside nominal columns, and for numeric columns under a budget
@@ -211,6 +211,8 @@ def choose(
     reasons = []
     private = isinstance(budget, Budget)
     guided = algorithm is Algorithm.TREE
+    # A mechanism that pays asks for a bounded sensitivity, without a budget as well.
+    bounded = private or guided or (decider is not None and decider.pays)
     delta = budget.delta if isinstance(budget, Budget) else 0.0
     if test is not None:
         reasons.append(f"test: {test.name}, as asked")
@@ -231,7 +233,7 @@ def choose(
                 "budget with delta > 0; give one "
                 "such as 1e-6, or declare the column ordinal with public bins"
             )
-        test = StratifiedRanks() if private or guided else FisherZ()
+        test = StratifiedRanks() if bounded else FisherZ()
         reasons.append(f"test: {test.name}, because there are numeric columns")
     elif all(
         isinstance(column, Ordinal) and column.cardinality > 2 for column in domain.columns.values()
@@ -240,7 +242,7 @@ def choose(
         reasons.append(
             "test: KendallTau, because all columns are ordered with three or more levels"
         )
-    elif private or guided:
+    elif bounded:
         test = CovarianceNorm()
         reasons.append(
             "test: CovarianceNorm, because there are nominal or binary columns and a bounded "
