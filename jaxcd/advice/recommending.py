@@ -598,8 +598,8 @@ def _few_rows(n_samples: int, epsilon: float) -> str | None:
     if n_samples * epsilon >= _LEAST_COUNT:
         return None
     return (
-        f"rows times epsilon are {n_samples * epsilon:,.0f}, and below {_LEAST_COUNT:,} expect to "
-        "miss half of the graph or more; "
+        f"rows times epsilon are {n_samples * epsilon:,.0f}, and below {_LEAST_COUNT:,} half of "
+        "the graph or more can be missed where levels are rare or effects weak; "
         f"for {n_samples:,} rows that is epsilon = {_LEAST_COUNT / n_samples:.2g}"
     )
 
