@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -35,6 +36,7 @@ from .ledger import Ledger, LedgerPart, PrivacyFilter, check_same_accounting, ch
 from .ledger_file import LedgerFile
 from .noise import NoiseSampler, NoiseSource, SecureNoise
 from .registry import unregistered
+from .rounding import round_up
 
 __all__ = ["Accountant", "Purchase", "Receipt", "open_account", "receipt_of"]
 
@@ -312,16 +314,8 @@ def _joined(receipts: Sequence[Receipt], partial: Any) -> Receipt:
     last = receipts[-1]
     if len(receipts) == 1:
         return dataclasses.replace(last, partial=partial)
-    costs = [receipt.cost for receipt in receipts], [receipt.spent for receipt in receipts]
-    cost, spent = (
-        dataclasses.replace(
-            each[-1],
-            epsilon=math.fsum(c.epsilon for c in each),
-            delta=min(1.0, math.fsum(c.delta for c in each)),
-            rho=None,
-        )
-        for each in costs
-    )
+    cost = _together([receipt.cost for receipt in receipts])
+    spent = _together([receipt.spent for receipt in receipts])
     rows = [row for receipt in receipts for row in receipt.ledger]
     purchases = [purchase for receipt in receipts for purchase in receipt.purchases]
     return Receipt(
@@ -333,6 +327,30 @@ def _joined(receipts: Sequence[Receipt], partial: Any) -> Receipt:
         ),
         partial,
     )
+
+
+def _together(costs: Sequence[PrivacyCost]) -> PrivacyCost:
+    """What holds for all together: epsilons and deltas add up, for those whom each of them
+    protects, and proved if each is.
+
+    A promise about a person with however many rows holds for one row and for k rows, and one about
+    a person with up to k rows for fewer.
+    """
+    weakest = next((cost for cost in costs if not cost.proven), costs[-1])
+    of_rows = [cost.max_rows_per_person for cost in costs if cost.unit is Unit.ROW]
+    whole = dataclasses.replace(
+        weakest,
+        epsilon=round_up(sum((Fraction(cost.epsilon) for cost in costs), Fraction(0))),
+        delta=0.0,
+        rho=None,
+        unit=Unit.ROW if of_rows else Unit.PERSON,
+        max_rows_per_person=min(of_rows, default=1),
+    )
+    delta = round_up(sum((Fraction(cost.delta) for cost in costs), Fraction(0)))
+    if delta < 1:
+        return dataclasses.replace(whole, delta=delta)
+    nothing = "nothing is guaranteed for all together: their deltas add up to 1"
+    return dataclasses.replace(whole, epsilon=math.inf, proven=False, reason=nothing)
 
 
 def attach(

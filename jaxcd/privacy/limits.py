@@ -120,12 +120,10 @@ def total_guarantee(
         if event.record.condition:
             proven, reason = False, f"event {event.label!r}: {event.record.condition}"
             break
-    # For the whole person: the limits are those of a row.
-    rho = (
-        None
-        if limits.failures or not budget.delta > 0
-        else min(limits.rho * rows**2, rho_limit(budget.epsilon, budget.delta, accounting))
-    )
+    # For the whole person: the limits are those of a row.  The exact product is at most the rho of
+    # the budget.
+    known = not limits.failures and budget.delta > 0
+    rho = round_up(Fraction(limits.rho) * rows**2) if known else None
     return PrivacyCost(
         budget.epsilon,
         budget.delta,

@@ -211,3 +211,15 @@ def test_union_rule_exactly_on_a_small_adaptive_run():
     assert max(math.log(p / q) for p, q in leaves) > budget.epsilon
     assert delta > 0
     assert rules == {"P", "Z"}
+
+
+@pytest.mark.parametrize("accounting", Accounting)
+def test_the_rho_that_is_stated_covers_all_that_is_admitted(accounting: Accounting):
+    """Of a person with k rows it is k^2 times that of a row: never less by a rounding."""
+    for rows in range(1, 40):
+        for epsilon in (0.1, 0.5, 1.0, 1.7):
+            ledger = Ledger(Budget(epsilon, 1e-6, max_rows_per_person=rows, accounting=accounting))
+            stated = ledger.guarantee.rho
+            assert stated is not None
+            assert Fraction(ledger.rho_limit) * rows**2 <= Fraction(stated)
+            assert stated <= Ledger(Budget(epsilon, 1e-6, accounting=accounting)).rho_limit

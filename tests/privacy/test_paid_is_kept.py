@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -26,7 +27,7 @@ import pytest
 import jaxcd
 from jaxcd.cli import main
 from jaxcd.errors import BudgetExhausted, DomainError, JaxcdError, OptionError
-from jaxcd.privacy import Budget, Ledger, LedgerFile, PureEvent, receipt_of
+from jaxcd.privacy import Budget, Ledger, LedgerFile, PureEvent, paying, receipt_of
 from tests.helpers import numbers, sampled, simulated
 
 PACKAGE = str(Path(jaxcd.__file__).parent)
@@ -833,3 +834,61 @@ def test_a_report_replaces_another_where_only_its_folder_can_be_written(folder, 
     (Path(made) / "graph.dot").unlink()
     (Path(made) / "graph.dot").mkdir()
     assert main([*RUN.split(), "--out", made, "--force"]) == 2 and kept_files() == []
+
+
+# ---- several accounts in one block
+
+ROW, PERSON = Budget(0.5), Budget(0.5, unit="person")
+
+
+def _joined_receipt(*budgets: Budget, first: jaxcd.NoiseSource | None = None) -> jaxcd.Receipt:
+    """The receipt of releases one after the other, the first with its own noise."""
+    domain = jaxcd.Domain(
+        {"a": jaxcd.Categorical((0, 1)), "b": jaxcd.Categorical((0, 1))}, person="pid"
+    )
+    rows = [[i % 2, i % 3 % 2, i // 2] for i in range(40)]
+    data = jaxcd.Dataset.from_array(rows, names=["a", "b", "pid"], domain=domain)
+    alone = jaxcd.Dataset.from_codes(data.codes, domain=jaxcd.Domain(domain.columns))
+    with pytest.raises(ZeroDivisionError) as caught, paying():
+        for place, budget in enumerate(budgets):
+            rows_of = alone if budget == ROW else data
+            noise = None if place else first
+            jaxcd.release(rows_of, jaxcd.Histogram(), budget=budget, noise=noise)
+        raise ZeroDivisionError
+    receipt = receipt_of(caught.value)
+    assert receipt is not None and len(receipt.ledger) == len(budgets)
+    return receipt
+
+
+def test_a_receipt_of_several_accounts_is_proved_where_each_is():
+    assert _joined_receipt(ROW, ROW).cost.proven
+    for budgets in ((ROW, ROW), (ROW, ROW, ROW)):
+        cost = _joined_receipt(*budgets, first=simulated()).cost
+        assert not cost.proven and "simulated" in cost.reason
+        assert cost.epsilon == 0.5 * len(budgets)
+
+
+def test_a_receipt_of_several_accounts_protects_whom_each_protects():
+    few, many = (Budget(0.5, max_rows_per_person=k) for k in (2, 100))
+    for budgets, unit, rows in (
+        ((few, many), "row", 2),
+        ((few, PERSON), "row", 2),
+        ((PERSON, many), "row", 100),
+        ((PERSON, ROW), "row", 1),
+        ((PERSON, PERSON), "person", 1),
+    ):
+        for order in (budgets, budgets[::-1]):
+            receipt = _joined_receipt(*order)
+            for cost in (receipt.cost, receipt.spent):
+                assert (cost.epsilon, cost.unit.value, cost.max_rows_per_person) == (1, unit, rows)
+
+
+def test_a_receipt_whose_deltas_add_up_to_one_is_there_and_promises_nothing(discrete):
+    with pytest.raises(ZeroDivisionError) as caught, paying():
+        for _ in range(2):
+            with pytest.warns(jaxcd.errors.PrivacyWarning):
+                jaxcd.release(discrete, jaxcd.Marginals(), budget=Budget(0.5, 0.6))
+        raise ZeroDivisionError
+    receipt = receipt_of(caught.value)
+    assert receipt is not None and receipt.purchases
+    assert receipt.cost.epsilon == math.inf and not receipt.cost.proven
