@@ -81,8 +81,11 @@ def code_of(
         if kind == "number":
             missing.append(cells.is_nan())
         if kind != "text":
+            # what is declared as a level is that level
+            levels = () if isinstance(column, Binned) else column.levels
+            known = _numbers(LevelIndex(levels), kind, dtype)
             sentinels = _numbers(LevelIndex(column.missing), kind, dtype)
-            missing += [cells == _literal(each, dtype) for each in sentinels]
+            missing += [cells == _literal(each, dtype) for each in sentinels if each not in known]
     cases = [(condition, column.missing_code) for condition in missing]
     if isinstance(column, Binned):
         cases += _bins(cells, column, is_float=kind == "number")

@@ -184,6 +184,25 @@ def test_whole_numbers_beyond_int64(tmp_path: Path) -> None:
             np.testing.assert_array_equal(found, expected, err_msg=name)
 
 
+@pytest.mark.parametrize("kind", [pl.Int64, pl.Boolean, pl.Float64, pl.String])
+def test_a_level_is_that_level_also_where_it_may_mean_a_missing_cell(
+    tmp_path: Path, kind: Any
+) -> None:
+    """The text " 1" spells the number that is a level."""
+    domain = jaxcd.Domain(
+        {
+            "a": jaxcd.Categorical(("1", "x"), missing=("nan", " 1", " 0")),
+            "b": jaxcd.Categorical((0, 1)),
+        }
+    )
+    frame = pl.DataFrame({"a": pl.Series([1, 0, 1, None, 1]).cast(kind), "b": [0, 1, 0, 1, 1]})
+    data = jaxcd.Dataset.from_frame(frame, domain=domain)
+    assert data.counts([(0,)])[0].tolist() == [3, 0, 2]
+    for name, table_of in engines(frame, tmp_path):
+        table = table_of(domain=domain, n_samples=5, snapshot="now")
+        np.testing.assert_array_equal(table.counts([(0, 1)]), data.counts([(0, 1)]), err_msg=name)
+
+
 def test_whole_numbers_of_128_bits() -> None:
     domain = jaxcd.Domain({"a": jaxcd.Ordinal((0, 1, 2)), "b": jaxcd.Numeric(0, 10)})
     cells = [0, 2**100, 1, None]
