@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+from typing import Any
 
 import jax
 import pytest
@@ -84,6 +85,38 @@ def test_what_is_known_before_leaves_a_release_proved(kind: type) -> None:
     tiers = [["smoke"], ["lung"]]
     assert unregistered(kind(knowledge=jaxcd.Knowledge(tiers=tiers))) == ()
     assert unregistered(kind(knowledge=OwnKnowledge(tiers=tiers))) != ()
+
+
+class OwnTables(ReleaseKind):
+    """Somebody's own, no dataclass: it may look at the rows before it buys anything."""
+
+    word = "own tables"
+
+    def check(self, domain: jaxcd.Domain, n_samples: int = 1) -> None:
+        jaxcd.Marginals().check(domain, n_samples)
+
+    def plan(self, domain: jaxcd.Domain, n_samples: int, *, budget: jaxcd.Budget) -> Any:
+        return jaxcd.Marginals().plan(domain, n_samples, budget=budget)
+
+    def buy(self, door: Any, accountant: Any) -> Any:
+        return jaxcd.Marginals().buy(door, accountant)
+
+
+class OwnCallable(OwnTables):
+    """The same, which can be called."""
+
+    def __call__(self) -> None:
+        """Do nothing."""
+
+
+@pytest.mark.parametrize("own", [OwnTables, OwnCallable])
+def test_what_somebody_elses_class_buys_inside_of_a_release_is_not_proved(own: type) -> None:
+    domain = jaxcd.Domain({"a": jaxcd.Categorical((0, 1)), "b": jaxcd.Numeric(0, 7)})
+    rows = [[i % 2, float(i % 7)] for i in range(60)]
+    data = jaxcd.Dataset.from_array(rows, names=["a", "b"], domain=domain)
+    kind = jaxcd.Discretised(of=own(), bins=2)
+    cost = jaxcd.release(data, kind, budget=jaxcd.Budget(1.0, 1e-6)).cost
+    assert not cost.proven and own.__name__ in cost.reason
 
 
 def test_a_run_with_knowledge_is_proved() -> None:

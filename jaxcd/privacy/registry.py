@@ -12,8 +12,9 @@ from __future__ import annotations
 import dataclasses
 import enum
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import BuiltinFunctionType, FunctionType, MethodType
 
 __all__ = ["REGISTRY", "Entry", "Role", "unregistered"]
 
@@ -295,6 +296,12 @@ REGISTRY: tuple[Entry, ...] = (
 _BY_NAME = {entry.where: entry for entry in REGISTRY}
 #: Classes of public facts, which claim nothing: a release may hold them, and they never see a row.
 _PUBLIC = frozenset({"jaxcd.graphs.knowledge:Knowledge"})
+#: Values that are no objects of a class with claims: options, and how processes tell each other
+#: the noise (:class:`jaxcd.privacy.OneDraw`).
+_PLAIN = (
+    *(type, type(None), enum.Enum, int, float, str, bytes, tuple, list, Mapping),
+    *(FunctionType, MethodType, BuiltinFunctionType),
+)
 
 
 def entry_of(part: object) -> Entry | None:
@@ -331,13 +338,12 @@ def _objects(whole: object) -> Iterator[object]:
     """The object, and those in its fields that are more than plain values."""
     yield whole
     if dataclasses.is_dataclass(whole) and not isinstance(whole, type):
+        # of a class that is not on the list nothing is called proved, whatever it holds
+        known = entry_of(whole) is not None
         for field in dataclasses.fields(whole):
             value = getattr(whole, field.name, None)
-            if (
-                dataclasses.is_dataclass(value)
-                and not isinstance(value, (type, enum.Enum))
-                and _place(value) not in _PUBLIC
-            ):
+            inner = (known or dataclasses.is_dataclass(value)) and not isinstance(value, _PLAIN)
+            if inner and _place(value) not in _PUBLIC:
                 yield from _objects(value)
 
 
