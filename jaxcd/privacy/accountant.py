@@ -340,17 +340,23 @@ def _together(costs: Sequence[PrivacyCost]) -> PrivacyCost:
     of_rows = [cost.max_rows_per_person for cost in costs if cost.unit is Unit.ROW]
     whole = dataclasses.replace(
         weakest,
-        epsilon=round_up(sum((Fraction(cost.epsilon) for cost in costs), Fraction(0))),
+        epsilon=_sum_up([cost.epsilon for cost in costs]),
         delta=0.0,
         rho=None,
         unit=Unit.ROW if of_rows else Unit.PERSON,
         max_rows_per_person=min(of_rows, default=1),
     )
-    delta = round_up(sum((Fraction(cost.delta) for cost in costs), Fraction(0)))
+    delta = _sum_up([cost.delta for cost in costs])
     if delta < 1:
         return dataclasses.replace(whole, delta=delta)
     nothing = "nothing is guaranteed for all together: their deltas add up to 1"
     return dataclasses.replace(whole, epsilon=math.inf, proven=False, reason=nothing)
+
+
+def _sum_up(costs: Sequence[float]) -> float:
+    if math.inf in costs:
+        return math.inf
+    return round_up(sum(map(Fraction, costs), Fraction(0)))
 
 
 def attach(

@@ -8,6 +8,7 @@ written tomorrow.
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import itertools
 import json
@@ -28,6 +29,7 @@ import jaxcd
 from jaxcd.cli import main
 from jaxcd.errors import BudgetExhausted, DomainError, JaxcdError, OptionError
 from jaxcd.privacy import Budget, Ledger, LedgerFile, PureEvent, paying, receipt_of
+from jaxcd.privacy.accountant import _together
 from tests.helpers import numbers, sampled, simulated
 
 PACKAGE = str(Path(jaxcd.__file__).parent)
@@ -892,3 +894,9 @@ def test_a_receipt_whose_deltas_add_up_to_one_is_there_and_promises_nothing(disc
     receipt = receipt_of(caught.value)
     assert receipt is not None and receipt.purchases
     assert receipt.cost.epsilon == math.inf and not receipt.cost.proven
+
+
+def test_costs_without_a_bound_have_none_together():
+    one = _joined_receipt(ROW, ROW).cost
+    without = dataclasses.replace(one, epsilon=math.inf)
+    assert _together([one, without]).epsilon == math.inf
