@@ -116,7 +116,7 @@ EXPERIMENT = ex.Experiment(
         ex.data_option("networks/*.bif"),
         ex.names("--networks", "default: sachs and child"),
         ex.counts("--people", "people", [10_000], [500]),
-        ex.one_count("--runs", "runs of each row", 6, 2),
+        ex.one_count("--runs", "runs of each row", 10, 2),
     ),
 )
 main = EXPERIMENT.main
