@@ -83,7 +83,7 @@ def edge_confidence(
        (:mod:`jaxcd.releases.features.feature_models`).
     3. Shares: in how many draws i and j are adjacent, i -> j, j -> i, or joined by another edge.
     4. The found graph was chosen for fitting the release, so its edges return more often in such
-       draws than in new data: found edges of shares .5 to .95 returned in .40 to .69 of new runs.
+       draws than in new data: found edges of shares .5 to .95 returned in .51 to .69 of new runs.
        A map that was fitted on random truths turns shares into how often edges return over new
        data and new noise (:mod:`jaxcd.discovery.recalibration`); it knows how many rows the
        released numbers are worth and, of features, which levels are too rare to take part and
@@ -91,12 +91,12 @@ def edge_confidence(
 
     The map is an average over truths, and fits those like them.  On 2,100 truths that did not fit
     it (``python -m benchmarks.reliability``, ``benchmarks.reliability_fit``) found edges of all
-    kinds of release that scored .60, .78, .91 and .99 on average returned in .61, .76, .91 and .98
+    kinds of release that scored .60, .77, .92 and .99 on average returned in .60, .77, .91 and .99
     of new runs.  Of single kinds, those between .5 and .95 returned more or less often than scored
     by, with standard errors: histograms -.01 (.028), marginals .00 (.023), log-linear models +.04
-    (.030), moments -.03 (.014), features -.01 (.017), mixed tables with rare levels +.03 (.018),
+    (.030), moments -.03 (.014), features .00 (.015), mixed tables with rare levels -.01 (.017),
     columns cut at quantiles .00 (.020).  Single bins (.5, .7, .85, .95) of 80 edges and more miss
-    by up to .08 (.035), those of fewer by up to .11 (.05).  Neither number is a posterior.  Pairs
+    by up to .06 (.039), those of fewer by up to .11 (.05).  Neither number is a posterior.  Pairs
     that the graph does not join have one too, which estimates how often the pipeline invents the
     edge (type I).
     Nothing sensitive is touched: rows are drawn from released numbers, so the noise may be
