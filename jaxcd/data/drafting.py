@@ -296,7 +296,9 @@ def _declared_missing(
 
 
 def _rare(cells: _Cells) -> tuple[str, ...]:
-    """A note about levels that few rows have."""
+    """A note about levels that few rows have, or about a level that all have."""
+    if len(cells.values) == 1:
+        return ("one value only: it says nothing about other columns, unless more could occur",)
     few = max(5, cells.n_cells // 500)
     rare = cells.where(count <= few for count in cells.counts.tolist())
     if not rare.values or len(rare.values) == len(cells.values) <= 2:
@@ -393,8 +395,6 @@ def _ordinal(
     counts = np.bincount(inverse.reshape(-1), weights=cells.counts).astype(np.int64)
     whole = tuple(int(level) for level in levels)
     joined = _Cells(cells.name, whole, counts, cells.n_missing, None)
-    if len(whole) == 1:
-        words += ("one value only: it says nothing about other columns, unless more could occur",)
     return _Found(Ordinal(whole, missing=missing), words=(*words, *_rare(joined)))
 
 

@@ -73,6 +73,8 @@ AGES = [int(age) for age in np.random.default_rng(2).integers(18, 94, N)]
         (spread("a", "b", "c")[:-2] + ["z", "z"], Categorical(("a", "b", "c", "z")), "'z' (2)"),
         (spread("Yes", "yes ", "no"), Categorical(("Yes", "no", "yes ")), "differ in case"),
         (spread(7), Ordinal((7,)), "one value only"),
+        (spread("a"), Categorical(("a",)), "one value only"),
+        (spread(True), Categorical((True,)), "one value only"),
         (pd.Categorical(spread("lo", "hi"), ["lo", "hi"], ordered=True), Ordinal(("lo", "hi")), ""),
     ],
     ids=lambda value: str(value)[:40],
