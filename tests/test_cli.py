@@ -433,7 +433,6 @@ PRIVATE = "discover --network cancer --rows 300"
         ("recommend --network asia --rows 100", "--epsilon is missing"),
         ("discover nowhere.csv --no-privacy", "'nowhere.csv' does not exist"),
         ("domain nowhere.csv", "'nowhere.csv' does not exist"),
-        ("discover x.csv --epsilon 1 --seed 3", "--seed is for a network's sample"),
         *(
             (f"{PRIVATE} {words}", expected)
             for words, expected in (

@@ -311,11 +311,6 @@ def discover(
         n_confidence_draws=confidence,
     )
     asked.check(seed=seed)
-    if seed and file is not None and isinstance(budget, Budget) and not simulated_noise:
-        raise OptionError(
-            "--seed is for a network's sample and for --simulated-noise; secure noise has no seed, "
-            "so drop it"
-        )
     known = options.knowledge(knowledge)
     source = options.Source(
         file=file,
