@@ -11,6 +11,7 @@ import pytest
 import jaxcd
 from jaxcd.errors import DomainError
 from jaxcd.releases.tables import log_linear_fit
+from tests.helpers import simulated
 
 
 def table(*levels: int, n: int = 2_000) -> jaxcd.Dataset:
@@ -39,7 +40,8 @@ def test_too_many_levels_are_refused_before_anything_is_spent(kind, levels):
 
 
 def test_wide_columns_do_not_hide_the_others():
-    found = jaxcd.release(table(300, 250), jaxcd.LogLinear(), budget=jaxcd.Budget(4.0, 1e-6))
+    budget = jaxcd.Budget(4.0, 1e-6)
+    found = jaxcd.release(table(300, 250), jaxcd.LogLinear(), budget=budget, noise=simulated())
     graph = jaxcd.search(found).graph
     assert graph.has_edge("a", "b")
 
