@@ -249,7 +249,7 @@ def test_the_epsilon_that_a_warning_names_is_enough():
 def test_levels_so_many_that_no_edge_pays_are_warned_of(levels, fewer):
     # Of two columns of 30 levels the search joined none of eight pairs that its own tests joined.
     warning = jaxcd.recommend(discrete(*levels), 4_000, budget=jaxcd.Budget(4.0, 1e-6)).warning
-    assert "nats a row" in warning and "merge levels" in warning
+    assert "too many for 4,000 rows" in warning and "merge levels" in warning
     few = jaxcd.recommend(discrete(*fewer), 4_000, budget=jaxcd.Budget(4.0, 1e-6)).warning
     assert few is None
 

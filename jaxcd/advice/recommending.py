@@ -330,9 +330,9 @@ def _many_levels(domain: Domain, n_samples: int) -> str | None:
     if nats <= _MOST_NATS:
         return None
     return (
-        f"columns of so many levels have {numbers:,.0f} numbers an edge, which has to explain "
-        f"{nats:.2g} nats a row to pay for them, and above {_MOST_NATS:g} expect to miss half of "
-        "the graph or more; merge levels, or search the release by tests as well (pc)"
+        f"the columns have so many levels that an edge takes {numbers:,.0f} numbers, too many for "
+        f"{n_samples:,} rows: expect to miss half of the graph or more; merge levels, or search "
+        "the release by tests as well (pc)"
     )
 
 
