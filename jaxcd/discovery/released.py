@@ -35,6 +35,7 @@ from jaxcd.releases import (
 from jaxcd.releases.tables.set_score import set_score
 from jaxcd.scores import GraphScore, LocalScore
 from jaxcd.scores.base import first_best, tie
+from jaxcd.scores.level_margin import FULL_LEVELS
 
 __all__ = [
     "known_to_scores",
@@ -162,6 +163,7 @@ def search_histogram(
     release: ReleasedHistogram,
     *,
     max_parents: int = 3,
+    full_levels: int | None = FULL_LEVELS,
     n_climbs: int = 3,
     patience: int = 5,
     max_members: int = 8,
@@ -179,6 +181,7 @@ def search_histogram(
     Args:
         release: the histogram; it carries the cost.
         max_parents: the largest number of parents of a node in the DAGs that are tried.
+        full_levels: of :class:`jaxcd.releases.MeasurementErrorScore`.
         n_climbs: effort of :func:`jaxcd.discovery.equivalence_search`.
         patience: as ``n_climbs``.
         max_members: as ``n_climbs``.
@@ -204,7 +207,7 @@ def search_histogram(
         3
     """
     effort = {"n_climbs": n_climbs, "patience": patience, "max_members": max_members}
-    score = MeasurementErrorScore(release, max_parents=max_parents)
+    score = MeasurementErrorScore(release, max_parents=max_parents, full_levels=full_levels)
     return _searched(release, score, knowledge, **effort)
 
 
@@ -215,6 +218,7 @@ def search_marginals(
     max_parents: int = 5,
     noise_price: float = 5.0,
     inflation_cap: float = 20.0,
+    full_levels: int | None = FULL_LEVELS,
     restarts: int = 40,
     seed: int = 0,
     knowledge: Knowledge | None = None,
@@ -226,6 +230,7 @@ def search_marginals(
         max_parents: of :class:`jaxcd.releases.SetScore`.
         noise_price: as ``max_parents``.
         inflation_cap: as ``max_parents``.
+        full_levels: as ``max_parents``.
         restarts: effort and public randomness of :func:`jaxcd.discovery.ordering_search`.
         seed: as ``restarts``.
         knowledge: what is known before, as for :func:`search_release`.
@@ -239,7 +244,11 @@ def search_marginals(
         OptionError: an option is out of its range, or the release is none of marginals.
     """
     score = set_score(
-        release, max_parents=max_parents, noise_price=noise_price, inflation_cap=inflation_cap
+        release,
+        max_parents=max_parents,
+        noise_price=noise_price,
+        inflation_cap=inflation_cap,
+        full_levels=full_levels,
     )
     return _searched(release, score, knowledge, restarts=restarts, seed=seed)
 

@@ -26,6 +26,7 @@ from jaxcd.data import Dataset
 from jaxcd.errors import OptionError
 from jaxcd.scores.base import BatchedScore, several_levels
 from jaxcd.scores.counts import CountedSets, Counts, DataCounts, TableCounts
+from jaxcd.scores.level_margin import check_full_levels, counted_levels, mean_and_margin
 
 __all__ = ["BICScore"]
 
@@ -40,20 +41,28 @@ class BICScore(BatchedScore):
         counts: their counts; n of the penalty is the number of rows these stand for.
         max_parents: the largest number of parents that a search tries.
         penalty: a factor of the BIC's, from 0.
+        full_levels: how many levels of a column pay the whole price
+            (:mod:`jaxcd.scores.level_margin`); None for all, which is BIC.
 
     Raises:
         OptionError: an option is out of its range.
     """
 
     def __init__(
-        self, names: Sequence[str], counts: Counts, *, max_parents: int = 3, penalty: float = 1.0
+        self,
+        names: Sequence[str],
+        counts: Counts,
+        *,
+        max_parents: int = 3,
+        penalty: float = 1.0,
+        full_levels: int | None = None,
     ) -> None:
         if not (math.isfinite(penalty) and penalty >= 0):
             raise OptionError(
                 f"penalty = {penalty!r} is not a finite number from 0; 1 is the BIC's"
             )
         super().__init__(names, max_parents=max_parents)
-        self._penalty = penalty
+        self._penalty, self._full_levels = penalty, check_full_levels(full_levels)
         # h(S) = sum N_S log N_S, of which the fit is a difference.
         self._sums = CountedSets(counts, lambda counted, sizes: xlogy(counted, counted))
 
@@ -75,20 +84,24 @@ class BICScore(BatchedScore):
         n_samples: int,
         max_parents: int = 3,
         penalty: float = 1.0,
+        full_levels: int | None = None,
     ) -> BICScore:
         """BIC of a joint table, one axis a variable, not negative: for expected or denoised counts.
 
         Raises:
             DataError: an entry is negative or not finite.
         """
-        return cls(
-            names, TableCounts(table, n_samples=n_samples), max_parents=max_parents, penalty=penalty
-        )
+        counts = TableCounts(table, n_samples=n_samples)
+        return cls(names, counts, max_parents=max_parents, penalty=penalty, full_levels=full_levels)
 
     def with_penalty(self, penalty: float) -> BICScore:
         """The same tables, already counted, at another factor of the penalty."""
         other = BICScore(
-            self._names, self._sums.counts, max_parents=self._max_parents, penalty=penalty
+            self._names,
+            self._sums.counts,
+            max_parents=self._max_parents,
+            penalty=penalty,
+            full_levels=self._full_levels,
         )
         other._sums = self._sums
         return other
@@ -102,6 +115,11 @@ class BICScore(BatchedScore):
     def locals(self, node: int, families: Sequence[tuple[int, ...]]) -> np.ndarray:
         """The scores of many parent sets of one node, float64 (len(families),)."""
         counts = self._sums.counts
-        rows = np.array([float(self._sums.n_cells(parents)) for parents in families])
-        price = self._penalty / 2 * math.log(counts.n_samples) * (counts.cardinalities[node] - 1)
-        return self._sums.differences(node, families) - price * rows
+        mean, margin = mean_and_margin(self._penalty / 2 * math.log(counts.n_samples), 0.5)
+        levels = counts.cardinalities
+        counted = counted_levels(levels, self._full_levels)
+        numbers = np.array([(levels[node] - 1) * math.prod(levels[u] for u in p) for p in families])
+        further = np.array(
+            [(counted[node] - 1) * math.prod(counted[u] for u in p) for p in families]
+        )
+        return self._sums.differences(node, families) - mean * numbers - margin * further

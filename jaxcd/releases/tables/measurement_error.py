@@ -2,7 +2,8 @@ r"""The score of a DAG on a released histogram: the exact likelihood of the nois
 penalty.
 
 score(G) = max_theta sum_c log f(y_c; mu_c) - (1/2) log(n) df(G),  mu_c = n prod_v theta(x_v |
-x_parents(v)), df(G) = sum_v (r_v - 1) prod_{u in parents(v)} r_u,
+x_parents(v)), df(G) = sum_v (r_v - 1) prod_{u in parents(v)} r_u for columns of few levels (further
+levels pay less: :mod:`jaxcd.scores.level_margin`),
 
 with f the law of a Poisson count plus the release's own discrete Laplace noise.  Nothing is
 denoised first and no constant is tuned: cells that the noise hides say little, cells it does not
@@ -13,6 +14,7 @@ have the same distributions and the same df; it is not a sum over nodes.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, final
 
 import numpy as np
@@ -22,6 +24,12 @@ from jaxcd.releases.tables.expectation_maximisation import Fits, NoisyTable
 from jaxcd.scores.base import GraphScore, LocalScore, check_max_parents, several_levels
 from jaxcd.scores.bic import BICScore
 from jaxcd.scores.equivalence import equivalence_keys
+from jaxcd.scores.level_margin import (
+    FULL_LEVELS,
+    check_full_levels,
+    counted_levels,
+    mean_and_margin,
+)
 
 __all__ = ["MeasurementErrorScore"]
 
@@ -39,13 +47,22 @@ class MeasurementErrorScore(GraphScore):
     Args:
         release: the histogram.
         max_parents: the largest number of parents that a search tries.
+        full_levels: how many levels of a column pay the whole price, from 2; None for all.
         tolerance: a fit is finished when three steps of expectation-maximisation gain less, in
             nats.
     """
 
-    def __init__(self, release: Release, *, max_parents: int = 3, tolerance: float = 1e-3) -> None:
+    def __init__(
+        self,
+        release: Release,
+        *,
+        max_parents: int = 3,
+        full_levels: int | None = FULL_LEVELS,
+        tolerance: float = 1e-3,
+    ) -> None:
         self._release: Any = check_kind(release, "histogram")
         self._max_parents = check_max_parents(max_parents)
+        self._full_levels = check_full_levels(full_levels)
         self._tolerance = tolerance
         self._table = NoisyTable(
             self._release.values,
@@ -68,6 +85,7 @@ class MeasurementErrorScore(GraphScore):
             "n_cells": self._release.values.size,
             "noise_scale": self._release.scale,
             "max_parents": self.max_parents,
+            "full_levels": self._full_levels,
         }
 
     def approximations(self) -> list[LocalScore]:
@@ -87,7 +105,11 @@ class MeasurementErrorScore(GraphScore):
 
     def _bic(self, table: np.ndarray) -> BICScore:
         return BICScore.of_table(
-            table, names=self.names, n_samples=self._release.n_samples, max_parents=self.max_parents
+            table,
+            names=self.names,
+            n_samples=self._release.n_samples,
+            max_parents=self.max_parents,
+            full_levels=self._full_levels,
         )
 
     @property
@@ -108,11 +130,14 @@ class MeasurementErrorScore(GraphScore):
 
     def degrees_of_freedom(self, adjacency: np.ndarray) -> int:
         """df(G), the number of free parameters of a DAG, bool (d, d)."""
+        return round(_n_free(self._table.cardinalities, adjacency))
+
+    def price(self, adjacency: np.ndarray) -> float:
+        """What the parameters of a DAG, bool (d, d), cost: nats."""
         levels = self._table.cardinalities
-        return sum(
-            (levels[v] - 1) * math.prod(levels[u] for u in np.flatnonzero(adjacency[:, v]))
-            for v in range(len(levels))
-        )
+        mean, margin = mean_and_margin(math.log(self._release.n_samples) / 2, 0.5)
+        counted = counted_levels(levels, self._full_levels)
+        return mean * _n_free(levels, adjacency) + margin * _n_free(counted, adjacency)
 
     def fit(self, adjacency: np.ndarray) -> Fits:
         """The fit of one DAG, bool (d, d): its likelihood, expected counts and means, with
@@ -179,10 +204,7 @@ class MeasurementErrorScore(GraphScore):
         places = list({key: place for place, key in enumerate(keys) if key in wanted}.values())
         if not places:
             return
-        half_log = math.log(self._release.n_samples) / 2
-        prices = np.array(
-            [half_log * self.degrees_of_freedom(adjacencies[place]) for place in places]
-        )
+        prices = np.array([self.price(adjacencies[place]) for place in places])
         fits = self._table.fit(
             adjacencies[places],
             tolerance=self._tolerance,
@@ -193,3 +215,11 @@ class MeasurementErrorScore(GraphScore):
         for place, value, slack in zip(places, worth.tolist(), fits.slack.tolist(), strict=True):
             self._known[keys[place]] = (value, value + slack)
         self.n_steps += int(fits.n_steps.sum())
+
+
+def _n_free(levels: Sequence[float], adjacency: np.ndarray) -> float:
+    """sum_v (r_v - 1) prod_{u in parents(v)} r_u."""
+    return sum(
+        (levels[v] - 1) * math.prod(levels[u] for u in np.flatnonzero(adjacency[:, v]).tolist())
+        for v in range(len(levels))
+    )

@@ -13,11 +13,14 @@ For a set S of columns
 h(v Pa) - h(Pa) is the log likelihood of column v given Pa; by the delta method noise of variance
 v_S adds about w(S) / 2 to h(S), and scatters the likelihood ratio as if the table had w(S) further
 cells; a cell that the projection emptied has t log t = 0 whatever its noise was.  Whatever is
-scored as a difference of a set function,
+scored as a difference of a set function is equal for equivalent graphs, whatever the noise:
 
-    value(S) = h(S) - a #S - b w(S) / 2,
+    value(S) = h(S) - (1/2 + (a - 1/2) e(S)) #S - (1 + (b - 1) e(S)) w(S) / 2,
+    e(S)     = prod over S of c(k_j) / k_j,
 
-is equal for equivalent graphs, whatever the noise; without noise w = 0.
+with c(k) the counted levels of :mod:`jaxcd.scores.level_margin`, which is k for few levels.  Chance
+fit is worth half a nat a cell, and noise w / 2, for columns of any number of levels; what a and b
+exceed these by is a margin for scatter.  Without noise w = 0.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ import numpy as np
 from scipy import special
 
 from jaxcd.ops.nearest_table import nearest_table
+from jaxcd.scores.level_margin import counted_levels, mean_and_margin
 
 __all__ = ["SetFunction", "SetTerms"]
 
@@ -58,12 +62,16 @@ class SetFunction:
     Args:
         cap: the largest inflation of one cell.  An empty cell with noise s adds at most about s log
             s to 2 h, so that the delta method, v / t, overstates what a nearly empty cell can do.
+        full_levels: how many levels of a column pay a whole margin, from 2; None for all.
         release: the marginals.
     """
 
-    def __init__(self, release: Any, *, cap: float) -> None:
+    def __init__(self, release: Any, *, cap: float, full_levels: int | None = None) -> None:
         self._release = release
         self._cap = cap
+        levels = release.cardinalities
+        counted = counted_levels(levels, full_levels)
+        self._shares: list[float] = [c / k for c, k in zip(counted, levels, strict=True)]
         n = float(release.n_samples)
         self._terms: dict[Columns, SetTerms] = {(): SetTerms(n * math.log(n), 1.0, 0.0)}
 
@@ -88,9 +96,15 @@ class SetFunction:
         return self._terms[columns]
 
     def value(self, columns: Columns, *, cell_price: float, noise_price: float) -> float:
-        """h(S) - cell_price #S - noise_price w(S) / 2."""
+        """h(S) less the prices a of a cell and b of the noise, in nats."""
         terms = self.terms(columns)
-        return terms.entropy - cell_price * terms.n_cells - noise_price * terms.inflation / 2
+        share: float = math.prod(self._shares[j] for j in columns)
+        (cell, more), (noise, further) = (
+            mean_and_margin(cell_price, 0.5),
+            mean_and_margin(noise_price, 1.0),
+        )
+        sampling = (cell + share * more) * terms.n_cells
+        return terms.entropy - sampling - (noise + share * further) * terms.inflation / 2
 
     def information(
         self, x: int, y: int, given: Columns, *, cell_price: float, noise_price: float

@@ -1,13 +1,15 @@
 r"""A score of graphs on released marginals that is equal for equivalent graphs under noise, and BIC
-without it.
+without it where no column has many levels.
 
     local(v, Pa) = value(v Pa) - value(Pa),
-    value(S) = h(S) - (log n / 2) #S - noise_price w(S) / 2,
+    value(S) = h(S) - (log n / 2) #S - noise_price w(S) / 2 for columns of few levels,
 
 with h, # and w the set function of :mod:`jaxcd.releases.tables.set_function`.  A sum of differences
 of one set function is the same for Markov equivalent DAGs: reversing a covered edge permutes its
 terms.  Without noise w = 0, and h(v Pa) - h(Pa) is the maximised multinomial log likelihood, so the
-score is BIC.
+score is BIC.  A column of more than ``full_levels`` levels pays less than BIC asks
+(:mod:`jaxcd.scores.level_margin`): BIC's price of (k - 1) (l - 1) numbers is more than most edges
+between such columns are worth (``benchmarks.many_levels``).
 
 Sampling pays log n / 2 a parameter, so that a wrong one is refused as n grows.  Noise does not
 vanish as n grows, and its directions are many and unequal; they pay ``noise_price`` halves, one for
@@ -31,6 +33,7 @@ from jaxcd.releases.tables.set_function import SetFunction
 from jaxcd.releases.tables.table_part import TablePart
 from jaxcd.scores.base import LocalScore, check_max_parents
 from jaxcd.scores.interventional import with_known_targets
+from jaxcd.scores.level_margin import FULL_LEVELS, check_full_levels
 
 __all__ = ["SetScore", "set_score"]
 
@@ -73,6 +76,7 @@ class SetScore(LocalScore):
         max_parents: most parents a search tries.
         noise_price: b >= 0.
         inflation_cap: as in :class:`jaxcd.releases.SetFunction`.
+        full_levels: as there, from 2; None for BIC's price whatever the levels.
         part: the columns and rows of the release that count; None for all.
 
     Raises:
@@ -86,6 +90,7 @@ class SetScore(LocalScore):
         max_parents: int = 4,
         noise_price: float = 5.0,
         inflation_cap: float = 20.0,
+        full_levels: int | None = FULL_LEVELS,
         part: TablePart | None = None,
     ) -> None:
         whole = check_kind(release, "marginals", "log-linear").counted
@@ -93,8 +98,12 @@ class SetScore(LocalScore):
         for argument, value in (("noise_price", noise_price), ("inflation_cap", inflation_cap)):
             check_number(argument, value, 0, cure="give one such as 4.0")
         self._max_parents = check_max_parents(max_parents)
-        self._price, self._cap = noise_price, inflation_cap
-        self._values = SetFunction(self._release, cap=float(inflation_cap))
+        self._price, self._cap, self._full_levels = (
+            noise_price,
+            inflation_cap,
+            check_full_levels(full_levels),
+        )
+        self._values = SetFunction(self._release, cap=float(inflation_cap), full_levels=full_levels)
         self._cell_price = math.log(self._release.n_samples) / 2
 
     # : Families that were not measured make most graphs impossible; orders find the best of the
@@ -113,6 +122,7 @@ class SetScore(LocalScore):
             "max_parents": self.max_parents,
             "noise_price": self._price,
             "inflation_cap": self._cap,
+            "full_levels": self._full_levels,
         }
 
     @property

@@ -73,6 +73,11 @@ class TablePart:
         found = self._release.candidates
         return tuple(tuple(inner[u] for u in found[v] if u in inner) for v in self._columns)
 
+    @property
+    def cardinalities(self) -> Columns:
+        """The number of levels of each column of the part."""
+        return tuple(self._release.cardinalities[j] for j in self._columns)
+
     def _outer(self, columns: Columns) -> Columns:
         return tuple(sorted((*(self._columns[j] for j in columns), *self._codes)))
 
