@@ -26,7 +26,7 @@ from jaxcd.data import Dataset
 from jaxcd.errors import OptionError
 from jaxcd.scores.base import BatchedScore, several_levels
 from jaxcd.scores.counts import CountedSets, Counts, DataCounts, TableCounts
-from jaxcd.scores.level_margin import check_full_levels, counted_levels, mean_and_margin
+from jaxcd.scores.level_margin import CHANCE_FIT, check_full_levels, counted_levels, mean_and_margin
 
 __all__ = ["BICScore"]
 
@@ -115,7 +115,7 @@ class BICScore(BatchedScore):
     def locals(self, node: int, families: Sequence[tuple[int, ...]]) -> np.ndarray:
         """The scores of many parent sets of one node, float64 (len(families),)."""
         counts = self._sums.counts
-        mean, margin = mean_and_margin(self._penalty / 2 * math.log(counts.n_samples), 0.5)
+        mean, margin = mean_and_margin(self._penalty / 2 * math.log(counts.n_samples), CHANCE_FIT)
         levels = counts.cardinalities
         counted = counted_levels(levels, self._full_levels)
         numbers = np.array([(levels[node] - 1) * math.prod(levels[u] for u in p) for p in families])

@@ -49,6 +49,7 @@ from jaxcd.scores.bic import BICScore
 from jaxcd.scores.configurations import BIC, BDeu
 from jaxcd.scores.counts import Counts, TableCounts, denoised_counts
 from jaxcd.scores.interventional import with_known_targets
+from jaxcd.scores.level_margin import FULL_LEVELS
 
 __all__ = ["HISTOGRAM_SENSITIVITY", "Histogram", "ReleasedHistogram", "interactions_of"]
 
@@ -256,13 +257,17 @@ class ReleasedHistogram(Release):
     def _limit(self, max_parents: int | None) -> int:
         return max(len(self.names) - 1, 0) if max_parents is None else max_parents
 
-    def _bic(self, score: Any, max_parents: int | None) -> LocalScore:
+    def _bic(
+        self, score: Any, max_parents: int | None, *, full_levels: int | None = None
+    ) -> LocalScore:
         if any(self.leaves_out):
             return self._set_score(max_parents)
-        limit, penalty = self._limit(max_parents), float(score.penalty_discount)
-        return self._scored(
-            lambda names, counts: BICScore(names, counts, max_parents=limit, penalty=penalty)
-        )
+        options: dict[str, Any] = {
+            "max_parents": self._limit(max_parents),
+            "penalty": float(score.penalty_discount),
+            "full_levels": full_levels,
+        }
+        return self._scored(lambda names, counts: BICScore(names, counts, **options))
 
     def _bdeu(self, score: Any, max_parents: int | None) -> LocalScore:
         if any(self.leaves_out):
@@ -297,7 +302,7 @@ class ReleasedHistogram(Release):
         are left out, the set score of the interactions of available cases.
         """
         if Interventions.of(self.domain).settings:
-            return self._bic(BIC(), _FEW_PARENTS)
+            return self._bic(BIC(), _FEW_PARENTS, full_levels=FULL_LEVELS)
         return MeasurementErrorScore(self)
 
     def _set_score(self, max_parents: int | None) -> LocalScore:

@@ -25,6 +25,7 @@ from jaxcd.scores.base import GraphScore, LocalScore, check_max_parents, several
 from jaxcd.scores.bic import BICScore
 from jaxcd.scores.equivalence import equivalence_keys
 from jaxcd.scores.level_margin import (
+    CHANCE_FIT,
     FULL_LEVELS,
     check_full_levels,
     counted_levels,
@@ -135,7 +136,7 @@ class MeasurementErrorScore(GraphScore):
     def price(self, adjacency: np.ndarray) -> float:
         """What the parameters of a DAG, bool (d, d), cost: nats."""
         levels = self._table.cardinalities
-        mean, margin = mean_and_margin(math.log(self._release.n_samples) / 2, 0.5)
+        mean, margin = mean_and_margin(math.log(self._release.n_samples) / 2, CHANCE_FIT)
         counted = counted_levels(levels, self._full_levels)
         return mean * _n_free(levels, adjacency) + margin * _n_free(counted, adjacency)
 
