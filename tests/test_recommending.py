@@ -244,14 +244,13 @@ def test_the_epsilon_that_a_warning_names_is_enough():
 
 
 @pytest.mark.parametrize(
-    ("levels", "fewer"), [([30, 30], [12, 12]), ([30] * 5, [12] * 5), ([16] * 14, [8] * 14)]
+    ("levels", "fewer"), [([30, 30], [12, 12]), ([30] * 5, [12] * 5), ([20] * 14, [8] * 14)]
 )
 def test_levels_so_many_that_no_edge_pays_are_warned_of(levels, fewer):
-    # Of two columns of 30 levels the search joined none of eight pairs that its own tests joined.
-    warning = jaxcd.recommend(discrete(*levels), 4_000, budget=jaxcd.Budget(4.0, 1e-6)).warning
-    assert "too many for 4,000 rows" in warning and "merge levels" in warning
-    few = jaxcd.recommend(discrete(*fewer), 4_000, budget=jaxcd.Budget(4.0, 1e-6)).warning
-    assert few is None
+    budget = jaxcd.Budget(16.0, 1e-6)
+    warning = jaxcd.recommend(discrete(*levels), 1_500, budget=budget).warning
+    assert "too many for 1,500 rows" in warning and "merge levels" in warning
+    assert jaxcd.recommend(discrete(*fewer), 1_500, budget=budget).warning is None
 
 
 def test_what_is_more_than_all_rows_is_not_said_to_be_seen():

@@ -70,6 +70,7 @@ from jaxcd.releases import (
     SecondMoments,
     Tetrachoric,
 )
+from jaxcd.scores.level_margin import CHANCE_FIT, FULL_LEVELS, counted_levels, mean_and_margin
 
 __all__ = ["Alternative", "Recommendation", "recommend"]
 
@@ -300,8 +301,8 @@ _SIGNS_OVER_MOMENTS: float = _LIMITS["signs_over_moments"]
 # Where fewer pairs for each column can be chosen, less than about half of the arcs were found.
 _LEAST_CHOSEN: float = _LIMITS["least_chosen"]
 # Where an edge between two columns must explain more nats a row than this to pay for its numbers,
-# less than about half of the skeleton was found (random networks of 2 to 5 columns of 6 to 30
-# levels, 2,000 to 20,000 rows): with 20 levels .00 and .13 of 5,000 rows and .76 and .67 of 20,000.
+# less than about half of the skeleton was found (random tables of 2 to 10 columns of 5 to 40
+# levels, 500 to 20,000 rows, epsilon 4 and 16): at .16 to .21 .02 to .50, at .11 to .15 .30 to .97.
 _MOST_NATS: float = _LIMITS["most_nats_of_an_edge"]
 
 
@@ -317,17 +318,23 @@ def _discrete(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
 
 def _many_levels(domain: Domain, n_samples: int) -> str | None:
     """A warning where the score's price of an edge is more than most edges are worth: the median
-    over pairs of columns of the BIC's log(n) / 2 for each of (a - 1) (b - 1) numbers.
+    over pairs of columns of what their numbers cost, without noise.
     """
-    free = [
-        cardinality - 1 - (column.missing is not None)
+    levels = [
+        cardinality - (column.missing is not None)
         for column, cardinality in zip(domain.columns.values(), domain.cardinalities, strict=True)
         if cardinality
     ]
-    pairs = [a * b for a, b in combinations([k for k in free if k > 0], 2)]
-    numbers = median(pairs) if pairs else 0
-    nats = numbers * math.log(n_samples) / 2 / n_samples
-    if nats <= _MOST_NATS:
+    columns = [
+        (k - 1, c - 1)
+        for k, c in zip(levels, counted_levels(levels, FULL_LEVELS), strict=True)
+        if k > 1
+    ]
+    mean, margin = mean_and_margin(math.log(n_samples) / 2, CHANCE_FIT)
+    pairs = list(combinations(columns, 2))
+    prices = [mean * a * b + margin * c * d for (a, c), (b, d) in pairs]
+    numbers = median(a * b for (a, _), (b, _) in pairs) if pairs else 0
+    if not pairs or median(prices) / n_samples <= _MOST_NATS:
         return None
     return (
         f"the columns have so many levels that an edge takes {numbers:,.0f} numbers, too many for "
