@@ -102,6 +102,7 @@ def test_links_and_paths_exist() -> None:
             "mixed",
             "reliability",
             "rare_levels",
+            "many_levels",
             "search_peers",
             "synthetic_peers",
             "pairs",

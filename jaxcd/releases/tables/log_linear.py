@@ -387,6 +387,8 @@ class ReleasedLogLinear(ReleasedInteractions):
     _built: dict[Columns, np.ndarray] = field(default_factory=dict, init=False, repr=False)
 
     kind: ClassVar[str] = "log-linear"
+    # A model's tables have no cells that noise emptied.
+    noise_gain: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -78,6 +78,10 @@ class ReleasedInteractions(Release):
     charges: tuple[Mapping[str, object], ...] = ()
     bought: ReleaseKind | None = None
     _depend_on_reading: ClassVar[tuple[str, ...]] = ("counted",)
+    # What noise adds to the entropy of a table, in halves of w of the set function: 1 where cells
+    # are large beside it.  Of independent columns of 200 and 400 levels, 50,000 to 640,000 rows,
+    # epsilon 4, most pairs were joined with 1, none with 1.25.
+    noise_gain: ClassVar[float] = 1.5
 
     def __post_init__(self) -> None:
         if not self.domain.is_discrete or set(self.interactions) != set(self.variances):

@@ -16,13 +16,13 @@ cells; a cell that the projection emptied has t log t = 0 whatever its noise was
 scored as a difference of a set function is equal for equivalent graphs, whatever the noise:
 
     value(S) = h(S) - (a' + (a - a') e(S)) #S - (b' + (b - b') e(S)) w(S) / 2,
-    e(S)     = prod over S of c(k_j) / k_j,   a' = min(a, .58),  b' = min(b, 1.5),
+    e(S)     = prod over S of c(k_j) / k_j,   a' = min(a, .58),  b' = min(b, g),
 
 with c(k) the counted levels of :mod:`jaxcd.scores.level_margin`, which is k for few levels: then
 value(S) = h(S) - a #S - b w(S) / 2.  Of a table of many numbers chance fit is paid in full, and
-noise; what a and b exceed them by is a margin for scatter.  Where the noise is small beside the
-cells it adds w / 2 to h, and half as much again where it empties many of them.  Without noise w =
-0.
+noise; what a and b exceed them by is a margin for scatter.  Noise adds g w / 2 to h, with g the
+release's ``noise_gain``: 1 where it is small beside the cells, and more where it empties many of
+them.  Without noise w = 0.
 """
 
 from __future__ import annotations
@@ -41,10 +41,6 @@ from jaxcd.scores.level_margin import CHANCE_FIT, counted_levels, mean_and_margi
 __all__ = ["SetFunction", "SetTerms"]
 
 Columns = tuple[int, ...]
-
-# Of w / 2.  Independent columns of 200 and 400 levels, 50,000 to 640,000 rows, epsilon 4: with 1
-# noise joined most pairs, with 1.25 none.
-_NOISE_MEAN = 1.5
 
 
 @dataclass(frozen=True)
@@ -106,7 +102,7 @@ class SetFunction:
         terms = self.terms(columns)
         share: float = math.prod(self._shares[j] for j in columns)
         cell, more = mean_and_margin(cell_price, CHANCE_FIT)
-        noise, further = mean_and_margin(noise_price, _NOISE_MEAN)
+        noise, further = mean_and_margin(noise_price, self._release.noise_gain)
         sampling = (cell + share * more) * terms.n_cells
         return terms.entropy - sampling - (noise + share * further) * terms.inflation / 2
 

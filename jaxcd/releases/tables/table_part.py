@@ -78,6 +78,11 @@ class TablePart:
         """The number of levels of each column of the part."""
         return tuple(self._release.cardinalities[j] for j in self._columns)
 
+    @property
+    def noise_gain(self) -> float:
+        """That of the release."""
+        return float(self._release.noise_gain)
+
     def _outer(self, columns: Columns) -> Columns:
         return tuple(sorted((*(self._columns[j] for j in columns), *self._codes)))
 
