@@ -8,9 +8,9 @@ Random tables of columns of 2 to 60 levels, by three laws in turn (run r has the
 cut into levels; ``rows``, every row of a child's table is drawn alone.  The release that
 ``jaxcd.recommend`` names at (epsilon, 1e-6) is bought once a run and searched
 
-- by ``jaxcd.search``, in which four levels of a column pay BIC's whole price and further ones less
+- by ``jaxcd.search``, in which six levels of a column pay BIC's whole price and further ones less
   (:mod:`jaxcd.scores.level_margin`);
-- with three and six such levels, and with all, which is BIC's price;
+- with three and four such levels, and with all, which is BIC's price;
 - by PC's tests on it.
 
 Beside them ``jaxcd.ges`` on the rows without privacy, with BIC's price.  Arc F1 and skeleton F1
@@ -50,7 +50,7 @@ TABLES: dict[str, tuple[int, float, int, int]] = {
     "independent, 8 of 5 to 40": (8, 0.0, 5, 40),
 }
 """Columns, expected degree, fewest and most levels, between which their logarithms are uniform."""
-LEVELS: dict[str, int | None] = {"search": 4, "3 levels": 3, "6 levels": 6, "all levels": None}
+LEVELS: dict[str, int | None] = {"search": 6, "3 levels": 3, "4 levels": 4, "all levels": None}
 METHODS = (*LEVELS, "pc", "ges")
 KEY = ("table", "n_samples", "epsilon", "method", "n_runs")
 
