@@ -27,9 +27,9 @@ CHANCE_FIT = 0.58
 """Nats that a free number gains by chance at most, on the average."""
 
 FULL_LEVELS = 6
-"""m of the scores of releases, by ``benchmarks.many_levels``.  With 3 or 4 random tables gain a little
-more; but of Child, with columns of 5 and 6 levels, ``LogLinear`` then finds less (10,000 rows, (1,
-1e-6), 10 runs: arc F1 .84, with 6 .88).
+"""m of the scores of releases, by ``benchmarks.many_levels``.  With 3 or 4 random tables gain a
+little more; but of Child, with columns of 5 and 6 levels, ``LogLinear`` then finds less (10,000
+rows, (1, 1e-6), 10 runs: arc F1 .84, with 6 .88).
 """
 
 
