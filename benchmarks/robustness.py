@@ -140,6 +140,7 @@ STUDIES = (
         (),
         {
             "max_parents": (3, 1, 7),
+            "full_levels": (6, 2, INFINITE),
             "n_climbs": (3, 1, INFINITE),
             "patience": (5, 0, INFINITE),
             "max_members": (8, 1, INFINITE),
@@ -169,6 +170,7 @@ STUDIES = (
             "max_parents": (5, 1, INFINITE),
             "noise_price": (5.0, 0, INFINITE),
             "inflation_cap": (20.0, 0, INFINITE),
+            "full_levels": (6, 2, INFINITE),
             "restarts": (40, 1, INFINITE),
         },
         ((_ORDERINGS, "_KICKS"), (pair_tables, "_LEAST_COUNT")),
