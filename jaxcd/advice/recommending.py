@@ -320,16 +320,14 @@ def _many_levels(domain: Domain, n_samples: int) -> str | None:
     """A warning where the score's price of an edge is more than most edges are worth: the median
     over pairs of columns of what their numbers cost, without noise.
     """
-    levels = [
+    known = [
         cardinality - (column.missing is not None)
         for column, cardinality in zip(domain.columns.values(), domain.cardinalities, strict=True)
         if cardinality
     ]
-    columns = [
-        (k - 1, c - 1)
-        for k, c in zip(levels, counted_levels(levels, FULL_LEVELS), strict=True)
-        if k > 1
-    ]
+    levels = [k for k in known if k > 1]
+    counted = counted_levels(levels, FULL_LEVELS)
+    columns = [(k - 1, c - 1) for k, c in zip(levels, counted, strict=True)]
     mean, margin = mean_and_margin(math.log(n_samples) / 2, CHANCE_FIT)
     pairs = list(combinations(columns, 2))
     prices = [mean * a * b + margin * c * d for (a, c), (b, d) in pairs]

@@ -118,8 +118,9 @@ class BICScore(BatchedScore):
         mean, margin = mean_and_margin(self._penalty / 2 * math.log(counts.n_samples), CHANCE_FIT)
         levels = counts.cardinalities
         counted = counted_levels(levels, self._full_levels)
-        numbers = np.array([(levels[node] - 1) * math.prod(levels[u] for u in p) for p in families])
-        further = np.array(
-            [(counted[node] - 1) * math.prod(counted[u] for u in p) for p in families]
-        )
-        return self._sums.differences(node, families) - mean * numbers - margin * further
+        prices = [
+            mean * (levels[node] - 1) * math.prod(levels[u] for u in parents)
+            + margin * (counted[node] - 1) * math.prod(counted[u] for u in parents)
+            for parents in families
+        ]
+        return self._sums.differences(node, families) - np.array(prices, dtype=np.float64)

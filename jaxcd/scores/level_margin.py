@@ -37,7 +37,7 @@ def check_full_levels(full_levels: int | None) -> int | None:
     """Returns m, None for infinity; raises OptionError for anything but a whole number from 2."""
     if full_levels is None:
         return None
-    return check_whole("full_levels", full_levels, 2, cure="give one such as 4, or None for all")
+    return check_whole("full_levels", full_levels, 2, cure="give one such as 6, or None for all")
 
 
 def counted_levels(cardinalities: Sequence[int], full_levels: int | None) -> tuple[float, ...]:

@@ -98,11 +98,8 @@ class SetScore(LocalScore):
         for argument, value in (("noise_price", noise_price), ("inflation_cap", inflation_cap)):
             check_number(argument, value, 0, cure="give one such as 4.0")
         self._max_parents = check_max_parents(max_parents)
-        self._price, self._cap, self._full_levels = (
-            noise_price,
-            inflation_cap,
-            check_full_levels(full_levels),
-        )
+        self._price, self._cap = noise_price, inflation_cap
+        self._full_levels = check_full_levels(full_levels)
         self._values = SetFunction(self._release, cap=float(inflation_cap), full_levels=full_levels)
         self._cell_price = math.log(self._release.n_samples) / 2
 
