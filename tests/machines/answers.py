@@ -190,7 +190,12 @@ def releases() -> dict:
     budget, found = jaxcd.Budget(2.0, 1e-3), {}
     codes = discrete(copies(2000))
     numbers = numeric(degenerate(2000)[:, [0, 1, 2, 4, 5]])
+    rng = np.random.default_rng(5)  # many cells, most of them empty, and a column that is a copy
+    first = rng.integers(0, 15, 1500)
+    chain = np.cumsum([first, *rng.integers(0, 3, (3, 1500))], axis=0) % 15
     for kind, data in (
+        (jaxcd.LogLinear(), codes),
+        (jaxcd.LogLinear(), discrete(np.column_stack([*chain, chain[1]]))),
         (jaxcd.Histogram(), codes),
         (jaxcd.Marginals(), codes),
         (jaxcd.SecondMoments(), numbers),
@@ -199,7 +204,8 @@ def releases() -> dict:
         (jaxcd.Discretised(), numbers),
     ):
         bought = jaxcd.release(data, kind, budget=budget, noise=jaxcd.SimulatedNoise(KEY))
-        found[kind.word] = [str(edge) for edge in jaxcd.search(bought).graph.edges()]
+        edges = [str(edge) for edge in jaxcd.search(bought).graph.edges()]
+        found[f"{kind.word}, {len(found)}"] = edges
     return found
 
 

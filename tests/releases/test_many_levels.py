@@ -10,7 +10,7 @@ import pytest
 
 import jaxcd
 from jaxcd.errors import DomainError
-from jaxcd.releases.tables import log_linear_fit
+from jaxcd.releases.tables import log_linear_choice, log_linear_fit
 from tests.helpers import simulated
 
 
@@ -47,8 +47,8 @@ def test_wide_columns_do_not_hide_the_others():
 
 
 def test_a_model_takes_no_pair_that_is_too_wide():
-    assert log_linear_fit.fits((0, 1), (90, 91), 4096)
-    assert not log_linear_fit.fits((0, 1), (91, 91), 4096)
+    assert log_linear_choice.fits((0, 1), (90, 91), 4096)
+    assert not log_linear_choice.fits((0, 1), (91, 91), 4096)
 
 
 def test_misfits_one_by_one_are_those_of_one_product(monkeypatch):
@@ -58,10 +58,10 @@ def test_misfits_one_by_one_are_those_of_one_product(monkeypatch):
         found.cardinalities, found.n_samples, found.interactions, found.variances
     )
     model = log_linear_fit.fit_model(noisy, [(0,), (1,), (2,), (3,)])
-    together = log_linear_fit._Directions(noisy, model)
-    monkeypatch.setattr(log_linear_fit, "_MOST_AT_ONCE", 0)
+    together = log_linear_choice._Directions(noisy, model)
+    monkeypatch.setattr(log_linear_choice, "_MOST_AT_ONCE", 0)
     for pair in [(0, 1), (0, 2), (2, 3)]:
-        alone = log_linear_fit._Directions(noisy, model).misfit(pair)
+        alone = log_linear_choice._Directions(noisy, model).misfit(pair)
         monkeypatch.undo()
         np.testing.assert_allclose(together.misfit(pair), alone, atol=1e-6)
-        monkeypatch.setattr(log_linear_fit, "_MOST_AT_ONCE", 0)
+        monkeypatch.setattr(log_linear_choice, "_MOST_AT_ONCE", 0)

@@ -47,6 +47,7 @@ from jaxcd.privacy import Accountant, Budget
 from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.queries import Door
 from jaxcd.releases.base import ReleaseKind, paid
+from jaxcd.releases.tables import log_linear_choice as choice
 from jaxcd.releases.tables import log_linear_fit as fit
 from jaxcd.releases.tables import marginal_screen as screen
 from jaxcd.releases.tables.available_interactions import AvailableInteractions
@@ -218,7 +219,7 @@ class LogLinear(InteractionsKind):
         drowned = hidden >= most and not settings_of(domain)
         return _ONE_ROUND_SHARES if drowned else _CHOSEN_SHARES
 
-    def level(self, noisy: fit.NoisyInteractions) -> fit.Level:
+    def level(self, noisy: fit.NoisyInteractions) -> choice.Level:
         """The level at which a pair joins the model, by the number of the model's pairs.
 
         What was not measured is not tested either, so it does not count among the tests.
@@ -236,7 +237,7 @@ class LogLinear(InteractionsKind):
         """The model's pairs and triples, and the candidates of each column."""
         d = len(noisy.cardinalities)
         level = self.level(noisy)
-        selected, _ = fit.select_pairs(
+        selected, _ = choice.select_pairs(
             noisy,
             level=level,
             max_cells=self.max_clique_cells,
@@ -245,13 +246,16 @@ class LogLinear(InteractionsKind):
         pairs = [
             pair
             for pair in known.first(selected)
-            if pair in noisy.values and fit.fits(pair, noisy.cardinalities, self.max_clique_cells)
+            if pair in noisy.values
+            and choice.fits(pair, noisy.cardinalities, self.max_clique_cells)
         ]
-        colliders = fit.collider_pairs(pairs, noisy.cardinalities, max_cells=self.max_clique_cells)
+        colliders = choice.collider_pairs(
+            pairs, noisy.cardinalities, max_cells=self.max_clique_cells
+        )
         # of what is known not to be joined, what round 2 has measured
         terms: list[Columns] = [*pairs, *(s for s in colliders if s in noisy.values)]
         singles = ((j,) for j in range(d))
-        terms += fit.unexplained_triples(noisy, [*singles, *terms], level=level)
+        terms += choice.unexplained_triples(noisy, [*singles, *terms], level=level)
         return tuple(terms), screen.candidates_of(pairs, d, most=self.max_candidates)
 
     def buy(self, door: Door, accountant: Accountant) -> ReleasedLogLinear:
@@ -301,7 +305,7 @@ class LogLinear(InteractionsKind):
             else:
                 shop.buy_pairs(price=prices[0], label="round 1: all pairs", absent=known.absent)
             joined = released().neighbors
-            pairs = [*joined, *fit.collider_pairs(joined, shop.cardinalities)]
+            pairs = [*joined, *choice.collider_pairs(joined, shop.cardinalities)]
             label = "round 2: tables of the model"
             if shop.law is MarginalsNoise.LAPLACE:
                 shop.buy_tables(pairs, price=prices[-1], label=label)
@@ -311,7 +315,7 @@ class LogLinear(InteractionsKind):
                 most = min(most, shop.n_samples / (self.least_cell * shop.pair_noise))
             triples = [
                 s
-                for s in fit.neighbouring_triples(joined)
+                for s in choice.neighbouring_triples(joined)
                 if math.prod(shop.cardinalities[j] for j in s) <= most
             ]
             told = with_settings(
@@ -332,7 +336,7 @@ class LogLinear(InteractionsKind):
             nonlocal joined
             noisy = _measured(shop)
             if bought:
-                joined, model = fit.select_pairs(
+                joined, model = choice.select_pairs(
                     noisy,
                     level=self.level(noisy),
                     max_cells=self.max_clique_cells,
@@ -341,7 +345,7 @@ class LogLinear(InteractionsKind):
                 )
             else:
                 model = fit.fit_model(noisy, [(j,) for j in range(len(levels))])
-            expected = fit.ExpectedTables(model, shop.n_samples)
+            expected = choice.ExpectedTables(model, shop.n_samples)
             for kind, some in by_levels(left, levels).items():
                 yield some, np.stack([expected.table(pair).reshape(kind) for pair in some])
 
