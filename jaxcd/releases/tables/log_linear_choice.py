@@ -24,7 +24,7 @@ import functools
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import TypeVar
 
@@ -35,7 +35,6 @@ from jaxcd.ops import tails
 from jaxcd.ops.interactions import interaction
 from jaxcd.ops.junction_tree import elimination_cliques
 from jaxcd.ops.moments import contrast_basis
-from jaxcd.ops.parts import parts_of
 from jaxcd.ops.threads import one_blas_thread
 from jaxcd.releases.tables.log_linear_fit import LogLinearModel, NoisyInteractions, fit_model
 
@@ -220,6 +219,7 @@ class _Directions:
         blurred = np.where(
             generator.random(rows.shape) < _BLUR, generator.integers(0, levels, rows.shape), rows
         )
+        self._levels, self._rows = levels, blurred
         self._columns = [
             contrast_basis(k)[column] for k, column in zip(levels, blurred.T, strict=True)
         ]
@@ -280,20 +280,28 @@ class _Directions:
         found: np.ndarray = self._features([columns]).T @ self._pull
         return found
 
-    def noise(self, sets: Sequence[Columns]) -> Iterator[np.ndarray]:
-        """The covariances that the terms' noise gives to the expected interactions, float64
-        (entries, entries) each.
+    def noise(self, columns: Columns) -> np.ndarray:
+        """The covariance that the terms' noise gives to the expected interaction, float64 (entries,
+        entries).
         """
-        sizes = [math.prod(self._columns[j].shape[1] for j in s) for s in sets]
+        from scipy import sparse  # slow to load
+
+        shape = [self._levels[j] for j in columns]
+        size = math.prod(k - 1 for k in shape)
         if not self._variances.any():
-            yield from (np.zeros((size, size)) for size in sizes)
-            return
-        for together in parts_of(sizes, _MANY_ENTRIES):
-            features = self._features([sets[place] for place in together])
-            slopes = self._regression(self._of_terms.T @ features)
-            ends = np.cumsum([sizes[place] for place in together])[:-1]
-            for slope in np.split(slopes, ends, axis=1):
-                yield (slope.T * self._variances) @ slope
+            return np.zeros((size, size))
+        # Rows of one cell have one phi_S: their sum, cell by cell, and then the contrasts.
+        cells = np.ravel_multi_index([self._rows[:, j] for j in columns], shape)
+        members = sparse.csr_array(
+            (np.ones(self._n_rows), (cells, np.arange(self._n_rows))),
+            shape=(math.prod(shape), self._n_rows),
+        )
+        sums = (members @ self._of_terms).reshape(*shape, -1)
+        for axis, k in enumerate(shape):
+            sums = np.moveaxis(np.tensordot(sums, contrast_basis(k), (axis, 0)), -1, axis)
+        slopes = self._regression(sums.reshape(size, -1).T)
+        spread: np.ndarray = (slopes.T * self._variances) @ slopes
+        return spread
 
 
 def unexplained(
@@ -333,14 +341,21 @@ def _unexplained(
             n_found -= 1
         return {s: logs[s] for s in ranked[:n_found]}
 
-    # Under no more than a set's own noise its p-value would be smaller yet: most sets end here.
+    # Under a part of the variance p-values are smaller yet: most sets end there.
     rest = below({s: float(m @ m) / max(noisy.variances[s], 1e-9) for s, m in missed.items()})
-    statistics = {}
-    for s, noise in zip(rest, directions.noise(list(rest)), strict=True):
-        law = _scatter(expected.table(s), [levels[j] for j in s]) + noise
-        law[np.diag_indices_from(law)] += noisy.variances[s]
-        statistics[s] = float(missed[s] @ np.linalg.solve(law, missed[s]))
-    return list(below(statistics))
+    laws = {}
+    for s in rest:
+        laws[s] = _scatter(expected.table(s), [levels[j] for j in s])
+        laws[s][np.diag_indices_from(laws[s])] += noisy.variances[s]
+    rest = below({s: float(missed[s] @ np.linalg.solve(laws[s], missed[s])) for s in rest})
+    return list(
+        below(
+            {
+                s: float(missed[s] @ np.linalg.solve(laws[s] + directions.noise(s), missed[s]))
+                for s in rest
+            }
+        )
+    )
 
 
 def _scatter(cells: np.ndarray, kind: Sequence[int]) -> np.ndarray:
