@@ -108,7 +108,7 @@ LIMITS = {
         "Discretised": 0.1,
     },
     "least_rows_times_epsilon": 5_000,
-    "model_shares": [[24, 0.003], [60, 0.02]],
+    "model_noise": [[24, 0.03], [60, 0.165]],
     "signs_over_moments": 0.9,
     "features_over_tables": 0.85,
     "least_chosen": 0.6,

@@ -43,7 +43,10 @@ def numeric(n_columns: int, **others: jaxcd.Categorical | jaxcd.Ordinal) -> jaxc
         (discrete(*[2] * 12), PURE, False, Histogram().title, Algorithm.RELEASE),  # 4,096 cells
         (discrete(*[2] * 12), BOTH, False, Histogram().title, Algorithm.RELEASE),
         (discrete(*[2] * 13), BOTH, False, Marginals().title, Algorithm.RELEASE),
-        (discrete(*[2] * 13), PURE, False, LogLinear().title, Algorithm.RELEASE),  # more noise
+        (discrete(*[2] * 13), PURE, False, Marginals().title, Algorithm.RELEASE),
+        (discrete(*[4] * 13), PURE, False, LogLinear().title, Algorithm.RELEASE),  # more noise
+        (discrete(*[4] * 13), BOTH, False, Marginals().title, Algorithm.RELEASE),
+        (discrete(*[12] * 13), BOTH, False, LogLinear().title, Algorithm.RELEASE),  # smaller cells
         (discrete(*[2] * 11, 3), BOTH, False, Marginals().title, Algorithm.RELEASE),
         # few cells, but no exact search
         (discrete(2, *[1] * 20), BOTH, False, Marginals().title, Algorithm.RELEASE),

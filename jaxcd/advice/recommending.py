@@ -40,7 +40,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from itertools import combinations
-from statistics import median
+from statistics import fmean, median
 
 from jaxcd.advice.choosing import (
     MOST_KNOWN_CELLS,
@@ -290,10 +290,11 @@ _LIMITS = json.loads(_FILE.read_text("utf-8"))["limits"]
 # about half of the arcs were found.
 _HIDDEN: Mapping[str, float] = _LIMITS["hidden_share"]
 _LEAST_COUNT = _LIMITS["least_rows_times_epsilon"]
-# From this share of the rows on that the first round of Marginals hides, LogLinear found more arcs
-# or more of the skeleton (Sachs, Child and Alarm with 1,000 to 100,000 rows), by the most columns:
-# many columns that depend on each other need larger cliques than a model can have.
-_MODEL_SHARES: list[tuple[int, float]] = _LIMITS["model_shares"]
+# Where the first round of Marginals hides this share of a pair's average cell, and more, LogLinear
+# found more arcs or more of the skeleton (Sachs, Child and Alarm with 1,000 to 100,000 rows; random
+# networks of 4 to 35 columns of 3 to 60 levels with 20,000 and 100,000), by the most columns: many
+# columns that depend on each other need larger cliques than a model can have.
+_MODEL_NOISE: list[tuple[int, float]] = _LIMITS["model_noise"]
 
 # Tetrachoric correlations found more than second moments where they hid less than this share of
 # what those hid (random linear Gaussian models, 6 to 200 columns, 1,000 to 100,000 rows).
@@ -341,6 +342,12 @@ def _many_levels(domain: Domain, n_samples: int) -> str | None:
     )
 
 
+def _cells_of_a_pair(domain: Domain) -> float:
+    """The mean number of cells of two columns, all of which have levels."""
+    levels = [k for k in domain.cardinalities if k is not None]
+    return fmean(a * b for a, b in combinations(levels, 2))
+
+
 def _by_cells(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
     cells, known = n_cells(domain), n_known_cells(domain)
     kind = kind_of_release(domain)
@@ -375,12 +382,13 @@ def _by_cells(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
         "of few columns each.",
         planned.words,
     ]
-    least = next((share for most, share in _MODEL_SHARES if domain.n_columns <= most), math.inf)
-    if planned.smallest_share >= least:
+    least = next((share for most, share in _MODEL_NOISE if domain.n_columns <= most), math.inf)
+    noise = planned.smallest_share * _cells_of_a_pair(domain)
+    if noise >= least:
         measured = Alternative(
             kind.title,
-            f"it found more where its noise hides less than {least:.1%} of the rows; here "
-            f"it is {planned.smallest_share:.2%}",
+            f"it found more where its noise hides less than {least:.1%} of the average cell of "
+            f"two columns; here it is {noise:.1%}",
         )
         reasons.append(
             "With so much noise a model of the pairs that are clearly dependent finds more than "
