@@ -155,13 +155,13 @@ def fit_model(
         for n_steps in _STEPS:
             curvature = _Curvature(features, calibrated(theta)[1], ridge, sizes)
             found = optimize.minimize(
-                curvature.scaled(objective),
-                curvature.coordinates(theta),
+                functools.partial(curvature.scaled, objective, theta),
+                np.zeros(len(theta)),
                 jac=True,
                 method="L-BFGS-B",
                 options={"maxiter": n_steps, "maxcor": 20, "ftol": 0, "gtol": limit},
             )
-            theta = curvature.parameters(found.x)
+            theta = theta + curvature.step(found.x)
             if np.abs(found.jac).max(initial=0.0) <= limit:
                 break
         _, margins = calibrated(theta)
@@ -189,8 +189,8 @@ def _features(levels: Columns, clique: Columns, terms: Sequence[Columns]) -> np.
 
 
 class _Curvature:
-    """Coordinates in which the objective's second derivative is about 1: theta = L^-T u, where L L'
-    is the covariance of the features of one clique, and the ridge.
+    """Steps in coordinates in which the objective's second derivative is about 1: L^-T u, with L L'
+    the covariance of the features of one clique, and the ridge.
 
     Args:
         features: phi of each clique, as ``fit_model`` has them.
@@ -206,8 +206,10 @@ class _Curvature:
         ridge: np.ndarray,
         sizes: Sequence[int],
     ) -> None:
+        from scipy import linalg  # slow to load
+
         ends = np.cumsum([0, *sizes])
-        self._roots: list[tuple[slice, np.ndarray]] = []  # L, or its diagonal
+        self._inverses: list[tuple[slice, np.ndarray]] = []  # L^-1, or its diagonal
         first = 0
         for phi, margin in zip(features, margins, strict=True):
             last = first + phi.shape[1]
@@ -221,41 +223,29 @@ class _Curvature:
                 if 0 < end - start <= _LARGEST_BLOCK:
                     block = part.T @ weighted - np.outer(means, means)
                     block[np.diag_indices_from(block)] += ridge[own]
-                    self._roots.append((own, np.linalg.cholesky(block)))
+                    root, unit = np.linalg.cholesky(block), np.eye(end - start)
+                    inverse = linalg.solve_triangular(root, unit, lower=True)
                 else:
                     spread = np.einsum("ij,ij->j", part, weighted) - means**2
-                    self._roots.append((own, np.sqrt(spread + ridge[own])))
+                    inverse = 1 / np.sqrt(spread + ridge[own])
+                self._inverses.append((own, inverse))
             first = last
 
-    def coordinates(self, theta: np.ndarray) -> np.ndarray:
-        """u = L' theta."""
+    def step(self, u: np.ndarray) -> np.ndarray:
+        """What u adds to theta."""
         parts = [
-            root.T @ theta[own] if root.ndim == 2 else root * theta[own]
-            for own, root in self._roots
+            inverse.T @ u[own] if inverse.ndim == 2 else inverse * u[own]
+            for own, inverse in self._inverses
         ]
         return np.concatenate([np.zeros(0), *parts])
 
-    def parameters(self, u: np.ndarray) -> np.ndarray:
-        """theta."""
-        return self._solved(u, transposed=True)
-
-    def scaled(self, objective: Objective) -> Objective:
-        """The objective and its gradient by u."""
-
-        def of_coordinates(u: np.ndarray) -> tuple[float, np.ndarray]:
-            value, gradient = objective(self.parameters(u))
-            return value, self._solved(gradient, transposed=False)
-
-        return of_coordinates
-
-    def _solved(self, values: np.ndarray, *, transposed: bool) -> np.ndarray:
-        from scipy import linalg  # slow to load
-
-        solve = functools.partial(
-            linalg.solve_triangular, lower=True, trans=int(transposed), check_finite=False
-        )
+    def scaled(
+        self, objective: Objective, start: np.ndarray, u: np.ndarray
+    ) -> tuple[float, np.ndarray]:
+        """The objective at so many steps from the start, and its gradient by u."""
+        value, gradient = objective(start + self.step(u))
         parts = [
-            solve(root, values[own]) if root.ndim == 2 else values[own] / root
-            for own, root in self._roots
+            inverse @ gradient[own] if inverse.ndim == 2 else inverse * gradient[own]
+            for own, inverse in self._inverses
         ]
-        return np.concatenate([np.zeros(0), *parts])
+        return value, np.concatenate([np.zeros(0), *parts])
