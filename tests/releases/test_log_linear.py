@@ -119,6 +119,16 @@ def test_the_fit_ends_at_the_minimum(variance: float, k: int, n: int):
         assert np.abs(left).max() < 1e-3 * math.sqrt(n), s
 
 
+@pytest.mark.parametrize(("name", "n"), [("cancer", 10_000), ("survey", 100_000)])
+def test_without_noise_it_finds_what_ges_finds(name: str, n: int):
+    """Also where three columns together decide a collider that no test of level .01 sees."""
+    network = jaxcd.networks.load(name)
+    for seed in range(2):
+        data = network.sample(n, key=jax.random.key(seed))
+        release = LogLinear().release(data, budget=NO_PRIVACY)
+        assert jaxcd.search(release).graph == jaxcd.ges(data, budget=NO_PRIVACY).graph
+
+
 @pytest.mark.parametrize("seed", [1, 2, 5])
 def test_a_pair_waits_for_the_clearer_one_that_explains_it(seed: int):
     """Of Asia's columns "either" is nearly a copy of "lung", so that (smoke, either) is unexplained

@@ -389,13 +389,16 @@ def unexplained_triples(
     noisy: NoisyInteractions, terms: Sequence[Columns], *, level: Level
 ) -> list[Columns]:
     """The measured triples whose interaction a model of the terms misses, the clearest first, as
-    far as each lies in one of its cliques.
+    far as each lies in one of its cliques; all of those where there is no noise, for then the score
+    weighs what rows say of them.
     """
     triples = [s for s in noisy.values if len(s) == 3]
     if not triples:
         return []
     model = fit_model(noisy, terms)
     inside = [s for s in triples if any(set(s) <= set(clique) for clique in model.tree.cliques)]
+    if not any(noisy.variances[s] for s in inside):
+        return inside
     return unexplained(noisy, model, inside, level=level)
 
 
