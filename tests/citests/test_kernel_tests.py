@@ -309,6 +309,7 @@ def test_events_that_never_meet_are_not_called_dependent(test, as_labels) -> Non
             assert answer.independent == expected, (meetings, given)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("test", [jaxcd.KCI(), jaxcd.GCM(), jaxcd.GCM(weighted=True)], ids=repr)
 def test_rare_events_in_blocks_give_the_same(test) -> None:
     rng = np.random.default_rng(1)

@@ -234,6 +234,7 @@ def binary(rng: np.random.Generator) -> np.ndarray:
 
 # Binomial(12, 0.05) exceeds 4 with probability 2e-4, Binomial(20, 0.05) exceeds 5 with 3e-4.  With
 # normal scores alone RCIT rejected .2 of the first (.56 at n = 4,000), nearly all of the second.
+@pytest.mark.slow
 def test_rcit_keeps_its_level_where_normal_scores_alone_lost_it():
     assert rejected(jaxcd.RCIT(), paper, 12) <= 4
     assert rejected(jaxcd.RCIT(), spread, 12) <= 4

@@ -35,7 +35,7 @@ def samples(draw):
     return x - draw(st.sampled_from([0.0, 1.0])), y, rng.integers(0, n_strata, n), n_strata
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(samples())
 def test_concordance_is_that_of_pairs(sample):
     x, y, stratum, n_strata = sample
