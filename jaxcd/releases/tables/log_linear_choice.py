@@ -396,7 +396,9 @@ def unexplained_triples(
     if not triples:
         return []
     model = fit_model(noisy, terms)
-    inside = [s for s in triples if any(set(s) <= set(clique) for clique in model.tree.cliques)]
+    inside: list[Columns] = [
+        s for s in triples if any(set(s) <= set(clique) for clique in model.tree.cliques)
+    ]
     if not any(noisy.variances[s] for s in inside):
         return inside
     return unexplained(noisy, model, inside, level=level)
