@@ -290,10 +290,10 @@ _LIMITS = json.loads(_FILE.read_text("utf-8"))["limits"]
 # about half of the arcs were found.
 _HIDDEN: Mapping[str, float] = _LIMITS["hidden_share"]
 _LEAST_COUNT = _LIMITS["least_rows_times_epsilon"]
-# Where the first round of Marginals hides this share of a pair's average cell, and more, LogLinear
-# found more arcs or more of the skeleton (Sachs, Child and Alarm with 1,000 to 100,000 rows; random
-# networks of 4 to 35 columns of 3 to 60 levels with 20,000 and 100,000), by the most columns: many
-# columns that depend on each other need larger cliques than a model can have.
+# Where the first round of Marginals hides this share, and more, of the average count in a table of
+# two columns, LogLinear found more arcs or more of the skeleton (Sachs, Child and Alarm with 1,000
+# to 100,000 rows; random networks of 4 to 35 columns of 2 to 60 levels with 20,000 and 100,000), by
+# the most columns: many that depend on each other need larger cliques than a model can have.
 _MODEL_NOISE: list[tuple[int, float]] = _LIMITS["model_noise"]
 
 # Tetrachoric correlations found more than second moments where they hid less than this share of
@@ -387,8 +387,8 @@ def _by_cells(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
     if noise >= least:
         measured = Alternative(
             kind.title,
-            f"it found more where its noise hides less than {least:.1%} of the average cell of "
-            f"two columns; here it is {noise:.1%}",
+            f"it found more where its noise hides less than {least:.1%} of the average count in "
+            f"a table of two columns; here it is {noise:.1%}",
         )
         reasons.append(
             "With so much noise a model of the pairs that are clearly dependent finds more than "

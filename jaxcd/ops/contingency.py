@@ -145,7 +145,8 @@ def level_words(codes: np.ndarray, cardinalities: Sequence[int], *, n_words: int
     packed = np.zeros((1 + sum(cardinalities), n_words * 4), dtype=np.uint8)
     packed[0, :n_bytes] = np.packbits(np.ones(n_samples, dtype=bool))
     for v in range(n_columns):
-        kind = np.uint8 if cardinalities[v] <= 256 else codes.dtype  # every level reads them all
+        # Bytes where they do: each level reads the whole column.
+        kind = np.uint8 if cardinalities[v] <= 256 else codes.dtype
         column = np.ascontiguousarray(codes[:, v], dtype=kind)
         member = column == np.arange(cardinalities[v], dtype=kind)[:, None]
         packed[offsets[v] : offsets[v] + cardinalities[v], :n_bytes] = np.packbits(member, axis=1)

@@ -119,6 +119,21 @@ def test_the_fit_ends_at_the_minimum(variance: float, k: int, n: int):
         assert np.abs(left).max() < 1e-3 * math.sqrt(n), s
 
 
+def test_copies_of_very_many_rows_are_fitted():
+    """The ridge is then below the rounding of the second derivative."""
+    k, n = 15, 10**15
+    shares = np.diag(np.exp(-0.7 * np.arange(k)))
+    table = n * shares / shares.sum()
+    single = table.sum(axis=1)
+    columns = range(3)
+    values = {(j,): interaction(single) for j in columns}
+    values |= {pair: interaction(table) for pair in itertools.combinations(columns, 2)}
+    noisy = fit.NoisyInteractions((k,) * 3, n, values, dict.fromkeys(values, 0.0))
+    model = fit.fit_model(noisy, [*values])
+    found = choice.ExpectedTables(model, n).table((0, 2)).reshape(k, k)
+    assert np.abs(found - table).max() < 1e-6 * n
+
+
 @pytest.mark.parametrize(("name", "n"), [("cancer", 10_000), ("survey", 100_000)])
 def test_without_noise_it_finds_what_ges_finds(name: str, n: int):
     """Also where three columns together decide a collider that no test of level .01 sees."""

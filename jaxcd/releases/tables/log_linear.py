@@ -6,7 +6,8 @@ small epsilon.
    chosen pairs are: in rounds, a model of what was measured is fitted, the exponential mechanism
    chooses pairs that it explains worst (:mod:`jaxcd.releases.tables.pair_selection`), and these are
    measured.
-2. A model of the pairs that are not explained by others is fitted
+2. A model of the pairs that are not explained by others
+   (:mod:`jaxcd.releases.tables.log_linear_choice`) is fitted
    (:mod:`jaxcd.releases.tables.log_linear_fit`); its pairs, and those that share a partner in it,
    are released again, more precisely, and where noise allows the triples of a column with two
    partners.  The model is fitted anew, with the triples that the pairs do not explain.  Where noise

@@ -54,6 +54,8 @@ _STEPS = (20, 40, 80, 160, 320, 640)  # between two looks at the curvature
 _GRADIENT, _LEAST_GRADIENT = 1e-4, 3e-8
 # With more parameters a block would be slow to factor, and its diagonal is taken.
 _LARGEST_BLOCK = 2_000
+# Of a block's trace: with very many rows the ridge is below what its eigenvalues are rounded by.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,12 +224,14 @@ class _Curvature:
                 means = weighted.sum(axis=0)
                 if 0 < end - start <= _LARGEST_BLOCK:
                     block = part.T @ weighted - np.outer(means, means)
-                    block[np.diag_indices_from(block)] += ridge[own]
+                    least = _ROUNDING * np.trace(block)
+                    block[np.diag_indices_from(block)] += np.maximum(ridge[own], least)
                     root, unit = np.linalg.cholesky(block), np.eye(end - start)
                     inverse = linalg.solve_triangular(root, unit, lower=True)
                 else:
                     spread = np.einsum("ij,ij->j", part, weighted) - means**2
-                    inverse = 1 / np.sqrt(spread + ridge[own])
+                    least = _ROUNDING * spread.sum()
+                    inverse = 1 / np.sqrt(spread + np.maximum(ridge[own], least))
                 self._inverses.append((own, inverse))
             first = last
 
