@@ -310,7 +310,8 @@ def discover(
         release_out=release_out,
         n_confidence_draws=confidence,
     )
-    asked.check(seed=seed)
+    asked.check()
+    options.check_seed(seed)
     known = options.knowledge(knowledge)
     source = options.Source(
         file=file,

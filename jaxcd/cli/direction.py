@@ -123,8 +123,7 @@ def direction(
             f"--error-rate {error_rate:g} is not between 0.0122 and 1: 81 pairs tell no smaller "
             "one; give 0.1"
         )
-    if not 0 <= seed < 2**63:
-        raise OptionError(f"--seed {seed} is not a seed; use a whole number from 0 to 2**63 - 1")
+    options.check_seed(seed)
     declared = _declared(
         bounds, domain, x=x, y=y, private=not no_privacy, several=max_rows_per_person is not None
     )
@@ -227,6 +226,7 @@ def _declared(
     (``several``).
     """
     import jaxcd
+    from jaxcd.cli import options
 
     if given is not None and domain is not None:
         raise OptionError("--bounds and --domain both give bounds; drop one of the two")
@@ -241,12 +241,7 @@ def _declared(
         return jaxcd.Numeric(*edges[0]), jaxcd.Numeric(*edges[1])
     if domain is None:
         return None
-    declared = jaxcd.Domain.read(domain)
-    if private and not declared.declared:
-        raise PrivacyError(
-            f'--domain: file {str(domain)!r} is a draft; check every bound, then set "declared" '
-            "to true"
-        )
+    declared = options.domain_of(domain, declared=private)
     if private and declared.person is not None and not several:
         raise PrivacyError(
             f"--domain: {str(domain)!r} says by column {declared.person!r} that a person may have "

@@ -22,7 +22,7 @@ from jaxcd.cli.shared import (
     option,
     whole_option,
 )
-from jaxcd.errors import OptionError, PrivacyError
+from jaxcd.errors import OptionError
 
 if TYPE_CHECKING:
     from jaxcd.federated import Coordinator, Federation
@@ -76,10 +76,7 @@ def federate(
     from jaxcd.federated import Coordinator, Federation, ProcessLine, SiteFile, with_site_column
 
     _check_files(files, domain, out, report, ledgers, force=force)
-    if seed and not simulated_noise:
-        raise OptionError("--seed is for --simulated-noise; secure noise has no seed, so drop it")
-    if not 0 <= seed < 2**63:
-        raise OptionError(f"--seed {seed} is not a seed; use a whole number from 0 to 2**63 - 1")
+    options.check_seed(seed, has_use=simulated_noise)
     budget: Any = options.budget(
         epsilon=epsilon,
         delta=delta,
@@ -89,12 +86,7 @@ def federate(
     )
     names = _names(files)
     federation = Federation(names, budget, dropouts=dropouts, colluding=colluding)
-    declared = jaxcd.Domain.read(domain)
-    if not declared.declared:
-        raise PrivacyError(
-            f'domain file {str(domain)!r} is a draft taken from data ("declared": false); check '
-            'every level and bound, then set "declared" to true'
-        )
+    declared = options.domain_of(domain)
     if site_column is not None:
         declared = with_site_column(declared, names, column=site_column)
     chosen = _kind(kind, declared)

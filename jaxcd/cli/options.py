@@ -77,11 +77,6 @@ _HOW_TO_DECLARE = (
     "and give --domain domain.json"
 )
 
-_DRAFT = (
-    "domain file '{domain}' is a draft taken from data (\"declared\": false); check every "
-    'level and bound, then set "declared" to true'
-)
-
 
 def budget(
     *,
@@ -328,15 +323,13 @@ class Source:
         if not (self._stays or file.is_file()):
             raise DataError(f"file {str(file)!r} does not exist; check the path")
         how = _HOW_TO_DECLARE.format(file=file)
-        domain = None if self.domain is None else jaxcd.Domain.read(self.domain)
+        domain = None if self.domain is None else domain_of(self.domain, declared=private)
         if private and domain is None:
             raise PrivacyError(
                 "--domain is missing: levels and bounds taken from the data would void the "
                 f"guarantee; {how}; "
                 "or use --no-privacy"
             )
-        if private and domain is not None and not domain.declared:
-            raise PrivacyError(_DRAFT.format(domain=self.domain))
         if self._stays:
             table = tables.opened(
                 file, domain, table=self.table, rows=self.rows, snapshot=self.snapshot
@@ -387,10 +380,26 @@ def public_facts(
         raise OptionError(f"--rows {rows} is too few; give at least 2")
     if domain is None:
         return _network(network, bif).domain, rows
-    found = jaxcd.Domain.read(domain)
-    if private and not found.declared:
-        raise PrivacyError(_DRAFT.format(domain=domain))
-    return found, rows
+    return domain_of(domain, declared=private), rows
+
+
+def domain_of(file: Path, *, declared: bool = True) -> jaxcd.Domain:
+    """The domain of a file, which is no draft where it has to be ``declared``."""
+    found = jaxcd.Domain.read(file)
+    if declared and not found.declared:
+        raise PrivacyError(
+            f'domain file {str(file)!r} is a draft taken from data ("declared": false); check '
+            'every level and bound, then set "declared" to true'
+        )
+    return found
+
+
+def check_seed(seed: int, *, has_use: bool = True) -> None:
+    """Refuses what is no seed, and a seed that nothing would use."""
+    if not 0 <= seed < 2**63:
+        raise OptionError(f"--seed {seed} is not a seed; use a whole number from 0 to 2**63 - 1")
+    if seed and not has_use:
+        raise OptionError("--seed is for --simulated-noise; secure noise has no seed, so drop it")
 
 
 def randomness(*, seed: int, simulated: bool) -> tuple[NoiseSource | None, jax.Array]:

@@ -111,16 +111,8 @@ def privatize(
         else guarantee_out
     )
     _check_files(file, domain, out, promise, ledger, force=force)
-    if not 0 <= seed < 2**63:
-        raise OptionError(f"--seed {seed} is not a seed; use a whole number from 0 to 2**63 - 1")
-    if seed and not simulated_noise:
-        raise OptionError("--seed is for --simulated-noise; secure noise has no seed, so drop it")
-    declared = jaxcd.Domain.read(domain)
-    if not declared.declared:
-        raise PrivacyError(
-            f'domain file {str(domain)!r} is a draft taken from data ("declared": false); check '
-            'every level and bound, then set "declared" to true'
-        )
+    options.check_seed(seed, has_use=simulated_noise)
+    declared = options.domain_of(domain)
     check_one_row_each(declared)
     numbers = _bins(bins or (), declared)
     chosen = _mechanism(

@@ -38,7 +38,7 @@ class Asked:
     release_out: Path | None
     n_confidence_draws: int
 
-    def check(self, *, seed: int) -> None:
+    def check(self) -> None:
         """Refuses what is no option of a search."""
         if self.algorithm is Algorithm.TREE and not options.is_auto(self.mechanism):
             raise OptionError(
@@ -70,10 +70,6 @@ class Asked:
         if self.max_level is not None and not self.max_level >= 0:
             raise OptionError(
                 f"--max-level {self.max_level} is not a level; use a whole number from 0"
-            )
-        if not 0 <= seed < 2**63:
-            raise OptionError(
-                f"--seed {seed} is not a seed; use a whole number from 0 to 2**63 - 1"
             )
         if not self.n_confidence_draws >= 0:
             raise OptionError(
