@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 __all__ = ["Layout", "layout_of"]
 
 PIECE = 1 << 18  # bytes, a multiple of 64; what is made of them stays in the processor's cache
-_RUN = 1 << 10  # words; a record ends in each run, so that none has the 131,072 bytes csv refuses
-_MOST_BREAKS = 800  # line breaks within a record; the careful reader gives up at 1,000
+# Words.  A record ends in each run of so many: strict reading refuses a cell of 131,072 bytes.
+_RUN = 1 << 10
 _ONE = np.uint64(1)
 _LAST = np.uint64(63)
 _Bits = NDArray[np.uint64]
@@ -78,7 +78,6 @@ class _Look:
         self._is_open = np.uint64(0)
         self._kept = dict.fromkeys(("closed", "returned", "blank"), np.uint64(0))
         self._kept |= dict.fromkeys(("apart", "ended"), _ONE)  # the file begins as a line does
-        self._breaks = 0  # in the words behind the one in which a record last ended
         self._last = 0  # byte
 
     def at(self, memory: bytearray, size: int) -> bool:
@@ -114,7 +113,8 @@ class _Look:
         within = self._within(quotes)
         opens, closes = quotes & within, quotes & ~within
         apart = _bits(piece == ord(",")) | lines | quotes
-        ends, breaks = lines & ~within, lines & within
+        ends = lines & ~within
+        self.has_breaks |= bool((lines & within).any())
         returns &= ~within
         behind_end = self._behind("ended", ends)
         behind_return = self._behind("returned", returns)
@@ -127,7 +127,7 @@ class _Look:
         if wrong.any():
             return False
         runs = ends[: size // 64 // _RUN * _RUN].reshape(-1, _RUN)
-        return bool((runs != 0).any(axis=1).all()) and self._are_few(breaks, ends)
+        return bool((runs != 0).any(axis=1).all())
 
     def _within(self, quotes: _Bits) -> _Bits:
         """Which bytes follow an odd number of quotes, their own among them."""
@@ -146,20 +146,6 @@ class _Look:
         moved[0] |= self._kept[name]
         self._kept[name] = bits[-1] >> _LAST
         return moved
-
-    def _are_few(self, breaks: _Bits, ends: _Bits) -> bool:
-        """Whether no record has too many line breaks; counted by words, up to 64 too few."""
-        if not breaks.any():
-            if ends.any():
-                self._breaks = 0
-            return True
-        self.has_breaks = True
-        counts = np.cumsum(np.bitwise_count(breaks), dtype=np.int64)
-        places = np.flatnonzero(ends)
-        marks = np.concatenate([[-self._breaks], counts[places], counts[-1:]])
-        found = np.diff(marks)
-        self._breaks = int(found[-1])
-        return bool(found.max() <= _MOST_BREAKS)
 
 
 def _bits(mask: NDArray[np.bool_]) -> _Bits:

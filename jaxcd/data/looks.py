@@ -155,9 +155,14 @@ def edges_up_to(high: float) -> tuple[float, ...]:
     return tuple(edges)
 
 
+# Bounds are written with twelve digits, and a step can be divided.
+_LEAST_SPREAD, _LEAST_STEP = 1e-9, 1e-290
+
+
 def bounds_around(low: float, high: float) -> tuple[float, float]:
     """Round numbers around a range; 0 below numbers that are positive and reach near it."""
-    spread = high - low or abs(high) or 1.0
+    largest = max(abs(low), abs(high))
+    spread = max(high - low or largest or 1.0, _LEAST_SPREAD * largest, _LEAST_STEP)
     if not math.isfinite(spread):
         return low, high
     exponent = math.floor(math.log10(spread / 4))

@@ -9,10 +9,10 @@ a short row is filled with missing cells, a long one cut, a blank line between r
 missing cells, a byte that is no UTF-8 is replaced, and a line with a broken quote is split at its
 commas, with the quotes at the ends of its cells dropped.
 
-*What stays with its record.*  In a file that a csv writer wrote, whatever its cells hold, a record
-is a record.  A quote that was never closed is read so far as its own line; it can be mistaken for
-another record's only where that has line breaks in quotes too.  A carriage return ends a line only
-where it ends the header.
+*What stays with its record.*  In a file that a csv writer wrote, whatever its cells hold, however
+long and however many they are, a record is a record.  A quote that was never closed is read so far
+as its own line; it can be mistaken for another record's only where that has line breaks in quotes
+too.  A carriage return ends a line only where it ends the header.
 """
 
 from __future__ import annotations
@@ -252,66 +252,69 @@ def _strict_records(handle: Iterable[str]) -> Iterator[list[str]]:
         yield cells
 
 
-class _Source:
-    """Lines for a csv reader, up to ``allowed`` for a record, so that a record can be read again in
-    another way.
+_TEXT, _IN_QUOTES = r'[^",\r\n]*+', r'"[^"]*+(?:""[^"]*+)*+"'
+_CELL = re.compile(rf"({_IN_QUOTES}|{_TEXT})(,|(?:\r?\n|\r)?\Z)")
+_NOT_PLAIN = re.compile('["\r\n]')
+
+
+def _proper_cells(record: str) -> list[str] | None:
+    """The cells of a record as a csv writer writes it, of any length; None where quotes do not
+    stand around whole cells.
     """
-
-    def __init__(self, handle: Iterable[str]) -> None:
-        self._lines = iter(handle)
-        self.returned: deque[str] = deque()
-        self.taken: list[str] = []
-
-    def __iter__(self) -> _Source:
-        return self
-
-    def __next__(self) -> str:
-        if len(self.taken) == _MOST_LINES:
-            raise StopIteration
-        line = self.returned.popleft() if self.returned else next(self._lines)
-        self.taken.append(line)
-        return line
+    cells: list[str] = []
+    place = 0
+    while found := _CELL.match(record, place):
+        cell, end = found.groups()
+        cells.append(cell[1:-1].replace('""', '"') if cell.startswith('"') else cell)
+        if end != ",":
+            return cells
+        place = found.end()
+    return None
 
 
-_MOST_LINES = 1_000  # of one record
-_PROPER = re.compile(
-    r'(?:"(?:[^"]|"")*"|[^",\r\n]*)(?:,(?:"(?:[^"]|"")*"|[^",\r\n]*))*(?:\r?\n|\r)?'
-)
+def _cells_of_line(line: str) -> tuple[list[str] | None, str]:
+    """The cells of a record that is one line; None for any other, with what is wrong."""
+    body = line.removesuffix("\n").removesuffix("\r")
+    if not _NOT_PLAIN.search(body):
+        return body.split(",") if body else [], ""
+    try:
+        return next(csv.reader([line], strict=True)), ""
+    except csv.Error as error:
+        return None, str(error)
 
 
 def _all_records(handle: Iterable[str], layout: _Layout) -> Iterator[list[str]]:
-    """Every record, whatever its quotes are."""
-    source, width = _Source(handle), 0
-    reader = csv.reader(source, strict=True)
-    for row in count():
-        source.taken.clear()
-        broken = ""
-        try:
-            cells = next(reader, None)
-        except csv.Error as error:
-            if row == 0:
-                raise DataError(
-                    f"the header cannot be read as csv ({error}); correct its quotes"
-                ) from None
-            broken = str(error)
-        else:
-            # A quote that takes in the next line may be one that was never closed.
-            if (
-                row
-                and cells is not None
-                and len(source.taken) > 1
-                and not (len(cells) == width and _PROPER.fullmatch("".join(source.taken)))
-            ):
-                broken = "a quote is not closed in its record"
-        if broken:
-            layout.defect(f"row {row} cannot be read as csv ({broken})", "correct its quotes")
-            line, *later = source.taken
-            source.returned.extendleft(reversed(later))
-            cells = [cell.strip().strip('"') for cell in line.rstrip("\r\n").split(",")]
+    """Every record, whatever its quotes are.
+
+    Where a line leaves a quote open, its record goes on to the line in which the number of quotes
+    is even again: doubled ones do not change that.  If the quotes of these lines do not stand
+    around whole cells, the quote was never closed, and the later lines are read anew.  The next
+    search starts where this one ended, so that no line is looked at more than twice.
+    """
+    lines = iter(handle)
+    returned: deque[str] = deque()
+
+    def next_line() -> str | None:
+        return returned.popleft() if returned else next(lines, None)
+
+    row = 0
+    while (line := next_line()) is not None:
+        cells, wrong = _cells_of_line(line)
         if cells is None:
-            return
-        width = width or len(cells)
+            taken = [line]
+            n_quotes = line.count('"')
+            while n_quotes % 2 and (more := next_line()) is not None:
+                taken.append(more)
+                n_quotes += more.count('"')
+            cells = _proper_cells("".join(taken))
+        if cells is None:
+            if row == 0:
+                raise DataError(f"the header cannot be read as csv ({wrong}); correct its quotes")
+            layout.defect(f"row {row} cannot be read as csv ({wrong})", "correct its quotes")
+            returned.extendleft(reversed(taken[1:]))
+            cells = [cell.strip().strip('"') for cell in line.rstrip("\r\n").split(",")]
         yield cells
+        row += 1
 
 
 def _columns_of_rows(

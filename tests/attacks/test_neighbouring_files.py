@@ -15,13 +15,15 @@ import json
 import re
 import shutil
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import jaxcd
 from jaxcd.cli import main
@@ -374,6 +376,51 @@ def test_a_quote_that_is_not_closed_takes_no_other_row(next_cell: str, tmp_path:
     good = codes("x")
     assert good == [[0, 0], *[[1, 1]] * 6]
     assert codes('"x') == good
+
+
+def written(record: Sequence[str], others: int, folder: Path) -> Path:
+    """A file as csv writers write it, with one record of anything among others."""
+    path = folder / "written.csv"
+    with path.open("w", encoding="utf-8", newline="") as handle:
+        csv.writer(handle).writerows(
+            [["n", "w", "note"], ["1", "x", ""], record, *[["2", "y", 'a, "b"\nc']] * others]
+        )
+    return path
+
+
+LONG_RECORDS = {
+    "1,001 line breaks": ["1", "x", "1,x,\n" * 1_001],
+    "a long cell with a line break": ["1", "x", "x" * 140_000 + "\n1,x,"],
+    "a long cell": ["1", "x", "x" * 140_000],
+    "too few cells, with a line break": ["x\n1,x,"],
+    "too many cells, with a line break": ["1", "x", "x\n1,x,", "more"],
+    "a line break at the start": ["1", "x", "\n1,x,"],
+    "quotes and line breaks": ["1", "x", '"\n"",\n"\n'],
+}
+WRITTEN_DOMAIN = jaxcd.Domain(
+    {"n": jaxcd.Ordinal((1, 2)), "w": jaxcd.Categorical(("x", "y"))}, ignored={"note": ""}
+)
+
+
+def codes_of_written(record: Sequence[str], others: int, folder: Path) -> list[list[int]]:
+    data = jaxcd.read_csv(written(record, others, folder), domain=WRITTEN_DOMAIN)
+    codes: list[list[int]] = data.codes.tolist()
+    return [*codes[:1], *codes[2:]]
+
+
+@pytest.mark.parametrize("others", [3, 6_000])  # read carefully, and fast where that may be
+@pytest.mark.parametrize("record", LONG_RECORDS.values(), ids=LONG_RECORDS)
+def test_a_written_record_is_a_record(record: list[str], others: int, tmp_path: Path):
+    """However long it is, and with however many cells."""
+    assert codes_of_written(record, others, tmp_path) == [[0, 0], *[[1, 1]] * others]
+
+
+@given(record=st.lists(st.text(alphabet='1x,"\n\r ', max_size=8), min_size=1, max_size=5))
+def test_any_written_record_is_a_record(
+    record: list[str], tmp_path_factory: pytest.TempPathFactory
+):
+    folder = tmp_path_factory.mktemp("written")
+    assert codes_of_written(record, 2, folder) == [[0, 0], [1, 1], [1, 1]]
 
 
 @pytest.mark.parametrize("command", ["privatize", "discover, json", "direction, anm"])

@@ -248,6 +248,15 @@ def test_rounded_bounds_hold_the_range(low: float, width: float) -> None:
     assert upper - lower <= 2 * (high - low) + slack
 
 
+@pytest.mark.parametrize(
+    "low, high",
+    [(5e-324, 5e-324), (-5e-324, 0.0), (-1e-310, 1e-310), (1.0, 1 + 2e-16), (-1e300, -1e300)],
+)
+def test_bounds_of_hardly_any_range_are_in_order(low: float, high: float) -> None:
+    lower, upper = bounds_around(low, high)
+    assert lower <= low <= high <= upper and lower < upper
+
+
 @given(st.integers(0, 10**12))
 def test_edges_go_beyond(high: int) -> None:
     edges = edges_up_to(high)
