@@ -116,3 +116,18 @@ def test_a_histogram_with_codes_of_missing_cells_is_chosen_and_searched() -> Non
     advice = jaxcd.recommend(asia.domain, 10_000, budget=jaxcd.Budget(1.0))
     assert advice.kind == jaxcd.Histogram()
     assert "256 cells together, at most 4,096, and 6,561 with those of missing" in advice.reasons[0]
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_few_rows_in_many_cells_are_searched(seed: int) -> None:
+    """The means of most cells fall to nothing."""
+    rng = np.random.default_rng(1)
+    last, columns = rng.integers(0, 2, 1_000), []
+    for _ in range(8):
+        last = np.where(rng.random(1_000) < 0.8, last, rng.integers(0, 2, 1_000))
+        columns.append(np.where(rng.random(1_000) < 0.2, 2, last))  # 2: missing
+    domain = jaxcd.Domain({f"v{j}": jaxcd.Ordinal((0, 1), missing=True) for j in range(8)})
+    data = jaxcd.Dataset.from_codes(np.column_stack(columns), domain=domain)
+    noise = jaxcd.SimulatedNoise(jax.random.key(seed))
+    bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(3.0), noise=noise)
+    assert jaxcd.search(bought).graph.n_edges > 0

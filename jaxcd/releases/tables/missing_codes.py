@@ -21,6 +21,7 @@ import numpy as np
 
 from jaxcd.ops.available_cases import observed
 from jaxcd.ops.nearest_table import nearest_table
+from jaxcd.ops.standardising import quotient
 
 __all__ = ["MissingCodes"]
 
@@ -102,8 +103,7 @@ class MissingCodes:
     def _back(
         self, means: np.ndarray, seen: np.ndarray, counts: np.ndarray, shares: np.ndarray
     ) -> np.ndarray:
-        ratio = counts / np.maximum(seen, np.finfo(np.float64).tiny)
-        ratio = ratio.reshape(-1, *self._seen) * shares
+        ratio = quotient(counts, seen).reshape(-1, *self._seen) * shares
         for axis, may in enumerate(self._can_miss):
             if may:
                 at = (slice(None),) * (1 + axis)
