@@ -335,3 +335,27 @@ def test_a_mediator_with_missing_cells_still_explains_a_pair() -> None:
     bought = jaxcd.release(data, jaxcd.Marginals(), budget=budget, noise=noise)
     distances = {abs(j - k) for j, partners in enumerate(bought.candidates) for k in partners}
     assert 1 in distances and not distances & {3, 4}
+
+
+@pytest.mark.parametrize("share", [0.95, 1.0])
+def test_a_column_that_hardly_anybody_filled_in_does_not_drown_the_others(share) -> None:
+    """Its noise is its own: what others show of each other stays."""
+    rng, n = np.random.default_rng(0), 5_000
+    values = rng.normal(size=(n, 6))
+    for j in range(1, 5):
+        values[:, j] += values[:, j - 1]
+    values /= values.std(axis=0)
+    values[rng.random(n) < share, 5] = np.nan
+    bounded = {f"x{j}": jaxcd.Numeric(-5, 5, missing=j == 5) for j in range(6)}
+    domain = jaxcd.Domain(bounded)
+    data = jaxcd.Dataset.from_array(values, names=list(bounded), domain=domain)
+    found = {}
+    for name, rows in (("all", data), ("complete", data.select(list(bounded)[:5]))):
+        noise = jaxcd.SimulatedNoise(jax.random.key(0))
+        bought = jaxcd.release(rows, jaxcd.Features(), budget=jaxcd.Budget(4.0, 1e-6), noise=noise)
+        found[name] = bought.default_score().effective_samples
+        graph = jaxcd.search(bought).graph
+        assert all(graph.has_edge(f"x{j}", f"x{j + 1}") for j in range(4)), name
+        if name == "all":
+            assert not graph.adjacency[5].any()
+    assert found["all"] > found["complete"] / 2

@@ -103,6 +103,8 @@ _BLOCK = 1 << 12
 # Of the rank maps: the range on asinh scale of columns without bounds, and the levels.
 _LOG_RANGE, _LEVELS = 16.0, 12
 _RANK_SHARES = (0.1, 0.3)  # least and most of the budget for them
+# Of a column with few known cells, how much more noise than usual its covariances keep.
+_MOST_RAISED = 1.25
 
 
 def cosine_features(ranks: np.ndarray, *, n_features: int, decay: float) -> np.ndarray:
@@ -373,7 +375,9 @@ class ReleasedFeatures(Release):
         With N_j the trace of column j's block, the rows that know it, a sum over pairs of columns
         is multiplied with n' n / (N_j N_l), one over a single column with n' / N_j, and n' is the
         median of N_j N_l / n: unbiased where cells are missing completely at random and
-        independently of each other.
+        independently of each other.  Of a column that so few rows know that its noise would be
+        raised to more than 5/4 of what is usual, the covariances are less, by what keeps it there:
+        one noise is told of all, and one such column would drown the others.
         """
         domain = self.domain
         may_miss = [column.missing is not None for column in domain.columns.values()]
@@ -390,7 +394,9 @@ class ReleasedFeatures(Release):
         rows = round(float(np.median(pairs))) if pairs.size else self.n_samples
         # Noise that drowns the counts must not leave fewer rows than a covariance needs.
         rows = max(rows, min(self.n_samples, sum(self.sizes) + 2))
-        per_feature = np.repeat(n / known, self.sizes)
+        raised = n / known
+        kept = np.minimum(1.0, _MOST_RAISED * np.median(raised) / raised)
+        per_feature = np.repeat(raised, self.sizes)
         factors = np.ones_like(self.moments) * (rows / n)
         factors[1:, 1:] *= np.outer(per_feature, per_feature)
         factors[0, 1:] *= per_feature
@@ -398,12 +404,20 @@ class ReleasedFeatures(Release):
         for block in self.blocks:
             if block.size:
                 factors[np.ix_(block + 1, block + 1)] /= per_feature[block[0]]
+        moments = self.moments * factors
+        # towards those of independent features that are all alike
+        shares = np.repeat(kept, self.sizes)
+        alone = np.diag(rows / np.repeat(self.sizes, self.sizes))
+        moments[0, 1:] *= shares
+        moments[1:, 0] *= shares
+        moments[1:, 1:] = alone + np.outer(shares, shares) * (moments[1:, 1:] - alone)
+        noises = np.outer(kept, kept)[np.triu_indices(len(known), 1)] * rows / pairs
         return replace(
             self,
             domain=observed_domain(domain, tuple(may_miss)),
             n_samples=rows,
-            moments=self.moments * factors,
-            sigma=self.sigma * float(np.sqrt(((rows / pairs) ** 2).mean() if pairs.size else 1.0)),
+            moments=moments,
+            sigma=self.sigma * float(np.sqrt((noises**2).mean() if pairs.size else 1.0)),
         )
 
     _depend_on_reading: ClassVar[tuple[str, ...]] = ("counted",)
