@@ -358,6 +358,24 @@ def test_only_measured_pairs_are_joined_and_the_rest_is_left_apart() -> None:
     assert any("were not measured" in words for words in found.info["warnings"])
 
 
+def test_of_columns_that_no_measured_pairs_lead_between_nothing_is_told() -> None:
+    bought = jaxcd.release(
+        chain(30, 500), jaxcd.Tetrachoric(), budget=jaxcd.Budget(5.0, 1e-6), noise=simulated()
+    )
+    told = {tuple(sorted((bought.names[i], bought.names[j]))) for i, j in bought.pairs}
+    found = {}
+    for pair in itertools.combinations(bought.names, 2):
+        try:
+            found[pair] = jaxcd.ci_test(bought, *pair, test=jaxcd.FisherZ()).pvalue
+        except OptionError as error:
+            assert "does not tell" in str(error)
+    assert told <= {tuple(sorted(pair)) for pair in found} and len(found) < 435
+    assert np.isfinite(list(found.values())).all()
+    x, y, z = bought.names[:3]
+    graph = jaxcd.MixedGraph.from_edges(bought.names, [f"{x} --> {y}", f"{y} --> {z}"])
+    assert jaxcd.falsify(bought, graph).n_tested <= len(found)
+
+
 def test_a_chain_of_many_columns_is_found() -> None:
     """Second moments of so many columns hide it."""
     data = chain(120, 8_000)

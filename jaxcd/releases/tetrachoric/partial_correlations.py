@@ -11,7 +11,8 @@ d Sigma = -Sigma (d K) Sigma, and d K is that of
 :func:`jaxcd.releases.tetrachoric.covariance_selection.response`; where all pairs were measured
 d Sigma is their own.
 
-A pair that was not measured is not joined, and answered by what lies between.
+A pair that was not measured is not joined, and answered by what lies between; where no measured
+pairs lead from one to the other nothing is told of it.
 
 A measured pair is worth N = (1 - r^2)^2 / V normal rows without noise, r its partial correlation
 given all other columns.  Where columns are strongly correlated N is far below what the noise on a
@@ -25,8 +26,9 @@ import math
 from typing import Any
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
-from jaxcd.citests import FisherZ
+from jaxcd.citests import FisherZ, Query
 from jaxcd.citests.fisher_z import PreparedPartialCorrelation
 from jaxcd.releases.base import Tests
 
@@ -51,6 +53,13 @@ class _PreparedTetrachoric(PreparedPartialCorrelation):
         self._times = np.where(self._first == self._second, 1.0, 2.0)
         if not self._all:
             self._response = release.response
+        measured = np.zeros((p, p), dtype=bool)
+        measured[tuple(self._pairs.T)] = True
+        self._group = connected_components(measured, directed=False)[1]
+
+    def admissible(self, query: Query) -> bool:
+        one_group: bool = self._group[query.x] == self._group[query.y]
+        return one_group and super().admissible(query)
 
     @property
     def apart(self) -> frozenset[tuple[int, int]]:
