@@ -2,7 +2,8 @@ r"""BIC of jointly normal columns on a data set.
 
 local(v, P) = -(n / 2) log Var(v | P) - (penalty / 2) log(n) |P|, with Var(v | P) from the sample
 correlations: the maximised log likelihood of a linear model of the standardised column, less what
-all graphs share.  It is score-equivalent: log Var(v | P) is a difference of log determinants.
+all graphs share.  It is score-equivalent: log Var(v | P) is a difference of log determinants, also
+where columns determine each other and the determinants are those of rounded-up eigenvalues.
 
 Exact correlations are not private: this score is the reference of a run without privacy.  On a
 release of second moments :class:`jaxcd.scores.GaussianScore` takes its place.
@@ -29,6 +30,10 @@ __all__ = ["GaussianDataScore", "log_conditional_variances"]
 # Added to the variances of the standardised columns: a column that others determine has a finite
 # score, and whatever is seen in data is far above it.
 _RIDGE = 1e-12
+# Eigenvalues of correlations below the second are one size: above every ridge (that of second
+# moments is 1e-9), and far below what is seen in data.  They are looked at where a pivot is below
+# the first.
+_NEARLY_SINGULAR, _LEAST_VOLUME = 1e-5, 1e-8
 # Of correlations from different rows, which may contradict each other.
 _LEAST_EIGENVALUE = 1e-6
 
@@ -108,7 +113,20 @@ def log_conditional_variances(
     for size in np.unique(sizes):
         places = np.flatnonzero(sizes == size)
         variables = np.array([(node, *families[place]) for place in places.tolist()])
-        blocks = correlation[variables[:, :, None], variables[:, None, :]]
+        blocks = correlation[variables[:, :, None], variables[:, None, :]][:, ::-1, ::-1]
         # Var(v | P) is the squared last pivot of the Cholesky factor with v last.
-        logs[places] = 2 * np.log(np.linalg.cholesky(blocks[:, ::-1, ::-1])[:, -1, -1])
+        pivots = np.diagonal(np.linalg.cholesky(blocks), axis1=1, axis2=2)
+        logs[places] = 2 * np.log(pivots[:, -1])
+        singular = (pivots**2 < _NEARLY_SINGULAR).any(axis=1)
+        if singular.any():
+            some = blocks[singular]
+            logs[places[singular]] = _log_volumes(some) - _log_volumes(some[:, :-1, :-1])
     return logs
+
+
+def _log_volumes(blocks: np.ndarray) -> np.ndarray:
+    """Log determinants, (B, k, k) -> (B,); an eigenvalue below what rounding leaves counts as that,
+    and so does not depend on the order of rows or on the processor.
+    """
+    found: np.ndarray = np.log(np.maximum(np.linalg.eigvalsh(blocks), _LEAST_VOLUME)).sum(axis=1)
+    return found

@@ -147,8 +147,11 @@ def ordering_of_copies() -> list:
 @answer
 def numeric_graphs() -> dict:
     data, none = numeric(degenerate(500)), jaxcd.NO_PRIVACY
+    sold = jaxcd.release(data, jaxcd.SecondMoments(), budget=none)
     return {
-        "ges": [str(edge) for edge in jaxcd.ges(data, budget=none, max_parents=2).graph.edges()],
+        "ges": [str(edge) for edge in jaxcd.ges(data, budget=none).graph.edges()],
+        "exact": [str(edge) for edge in jaxcd.exact_search(data, budget=none).graph.edges()],
+        "sold": [str(edge) for edge in jaxcd.search(sold).graph.edges()],
         "pc": [
             str(edge)
             for edge in jaxcd.pc(

@@ -14,6 +14,7 @@ import jaxcd
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.releases import GaussianScore, SecondMoments, SetScore
 from jaxcd.scores import BIC, BDeu, BDeuScore, BICScore, GaussianDataScore
+from tests.brute_force import all_dags, class_totals
 from tests.helpers import numbers, refused, sampled
 
 RNG = np.random.default_rng(0)
@@ -53,6 +54,30 @@ def test_a_copied_column_has_a_finite_score():
         4, (1,)
     )
     assert score.local(5, (0, 1)) <= score.local(5, ())
+
+
+@pytest.mark.parametrize("n", [100, 10_000])
+def test_rounding_decides_nothing_between_columns_that_determine_each_other(n: int):
+    """Copies, a sum of two, a sum of three: the order of the rows moves the last digits only, and
+    equivalent graphs have equal totals.
+    """
+    rng = np.random.default_rng(n)
+    x, y = rng.normal(size=(2, n))
+    for columns in ((x, x + y, x), (x, y, x + y), (x, x + y, x, 2 * x + y)):
+        names = [f"v{j}" for j in range(len(columns))]
+        orders = [np.arange(n), *(rng.permutation(n) for _ in range(3))]
+        rows = [
+            jaxcd.Dataset.from_array(np.column_stack(columns)[order], names=names)
+            for order in orders
+        ]
+        class_totals(GaussianDataScore(rows[0]), all_dags(len(columns)), tolerance=1e-5)
+        sold = [jaxcd.release(data, SecondMoments(), budget=jaxcd.NO_PRIVACY) for data in rows]
+        for search in (
+            lambda data: jaxcd.ges(data, budget=jaxcd.NO_PRIVACY),
+            lambda data: jaxcd.exact_search(data, budget=jaxcd.NO_PRIVACY),
+        ):
+            assert len({str(search(data).graph) for data in rows}) == 1
+        assert len({str(jaxcd.search(bought).graph) for bought in sold}) == 1
 
 
 def test_configurations_choose_the_score():
