@@ -144,6 +144,36 @@ def test_bounds_of_a_domain_file(command: CommandLine, file: Path, tmp_path: Pat
     )
     expected = "has no bounds of a numeric column 'response'"
     command.refuses(expected, words, "--domain", tmp_path / "open.json")
+    words = ["direction", file, PAIR, "--method reci --no-privacy"]
+    assert command.json(words, "--domain", tmp_path / "open.json") == command.json(words)
+
+
+@pytest.mark.parametrize(
+    ("method", "cell", "missing"),
+    [("anm", "999", [999]), ("reci", "", True), ("igci", "unknown", ["unknown"]), ("cds", "", [9])],
+)
+def test_without_privacy_rows_with_a_declared_missing_cell_are_left_out(
+    method: str, cell: str, missing: Any, command: CommandLine, file: Path, tmp_path: Path
+) -> None:
+    lines = file.read_text().splitlines()
+    gone = np.random.default_rng(1).random(len(lines)) < 0.3
+    gone[0] = False
+    kept = [line for line, out in zip(lines, gone, strict=True) if not out]
+    (tmp_path / "kept.csv").write_text("\n".join(kept) + "\n")
+    coded = [
+        f"{line.rpartition(',')[0]},{cell}" if out else line
+        for line, out in zip(lines, gone, strict=True)
+    ]
+    (tmp_path / "coded.csv").write_text("\n".join(coded) + "\n")
+    domain = tmp_path / "domain.json"
+    jaxcd.Domain(
+        {"dose": jaxcd.Numeric(-1, 1, missing=missing), "response": jaxcd.Numeric(-2, 2)}
+    ).write(domain)
+    words = [PAIR, "--no-privacy --method", method, "--domain", domain]
+    expected = command.json("direction", tmp_path / "kept.csv", words)
+    assert command.json("direction", tmp_path / "coded.csv", words) == expected
+    out = command("direction", tmp_path / "coded.csv", words)[1]
+    assert f"{len(kept) - 1} rows without missing cells, {gone.sum()} left out" in out
 
 
 @pytest.mark.parametrize("ending", [".csv.gz", ".parquet"])

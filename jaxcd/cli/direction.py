@@ -116,7 +116,8 @@ def direction(
         score=score,
         protect=protect,
         private=not no_privacy,
-        has_bounds=bounds is not None or domain is not None,
+        bounds=bounds is not None,
+        domain=domain is not None,
     )
     if not 1 / 82 <= error_rate <= 1:
         raise OptionError(
@@ -127,11 +128,12 @@ def direction(
     declared = _declared(
         bounds, domain, x=x, y=y, private=not no_privacy, several=max_rows_per_person is not None
     )
-    known = None if declared is None else (_edges(declared[0]), _edges(declared[1]))
+    bounded = declared is not None and all(column.is_bounded for column in declared)
+    known = (_edges(declared[0]), _edges(declared[1])) if declared and bounded else None
     paid.check_certificate_out(certificate_out)
     total = options.ledger(ledger, budget=budget)
     noise, key = options.randomness(seed=seed, simulated=simulated_noise)
-    columns = _columns(file, x, y, declared=declared, private=not no_privacy)
+    columns, left_out = _columns(file, x, y, declared=declared, private=not no_privacy)
     with paid.kept():
         named = _run(
             method,
@@ -157,6 +159,7 @@ def direction(
                 y,
                 file=file,
                 n=len(columns[0]),
+                left_out=left_out,
                 private=not no_privacy,
                 secure=noise is None,
             )
@@ -167,7 +170,13 @@ def direction(
 
 
 def _check(
-    method: str, *, score: str | None, protect: str | None, private: bool, has_bounds: bool
+    method: str,
+    *,
+    score: str | None,
+    protect: str | None,
+    private: bool,
+    bounds: bool,
+    domain: bool,
 ) -> None:
     """What can be refused before the file is opened, in the words of the command line."""
     if score is not None and score not in SCORES:
@@ -189,9 +198,9 @@ def _check(
             "no private form; use anm or "
             "reci, or --no-privacy"
         )
-    if method in NOT_PRIVATE and has_bounds:
+    if method in NOT_PRIVATE and bounds:
         raise OptionError(
-            f"--bounds, --domain: --method {method} scales by the data and has no bounds; drop them"
+            f"--bounds: --method {method} scales by the data and has no bounds; drop it"
         )
     if private and score in ("spearman", "kendall") and protect != "test":
         raise SensitivityError(
@@ -199,7 +208,7 @@ def _check(
             "all rows; use hsic or iqr, or "
             "--protect test where the other half is public"
         )
-    if private and not has_bounds:
+    if private and not (bounds or domain):
         raise PrivacyError(
             "--bounds is missing: bounds taken from the data would void the guarantee; give "
             "--bounds X_LOW X_HIGH Y_LOW Y_HIGH "
@@ -220,7 +229,7 @@ def _declared(
     private: bool,
     several: bool,
 ) -> tuple[Any, Any] | None:
-    """The two columns as declared, with bounds; None where nothing is given.
+    """The two columns as declared, in a private run with bounds; None where nothing is given.
 
     Where the domain says that a person may have several rows, a private run must say how many
     (``several``).
@@ -263,7 +272,7 @@ def _declared(
                 f"--domain: {str(domain)!r} declares {name!r} as {column.kind}, and a direction is "
                 "for numbers; choose a numeric column, or declare its bounds if it is one"
             )
-        if not column.is_bounded:
+        if private and not column.is_bounded:
             raise DomainError(
                 f"--domain: {str(domain)!r} has no bounds of a numeric column {name!r}; declare "
                 "them, or give --bounds"
@@ -274,22 +283,30 @@ def _declared(
 
 def _columns(
     file: Path, x: str, y: str, *, declared: tuple[Any, Any] | None, private: bool
-) -> list[np.ndarray]:
-    """The two columns as numbers.  In a private run no cell can be refused."""
+) -> tuple[list[np.ndarray], int]:
+    """The two columns as numbers, and how many rows were left out of both.
+
+    In a private run no cell can be refused, and no row left out.  Without privacy the rows are left
+    out in which the domain says that one of the two is missing.
+    """
+    import numpy as np
+
     from jaxcd.data.column_types import Numeric
     from jaxcd.data.columns import encode
     from jaxcd.data.readers import read_columns
 
     raws, _ = read_columns(file, strict=not private, only=(x, y))
-    columns = (Numeric(), Numeric()) if declared is None or not private else declared
-    found = [
-        encode(raw, column, strict=not private)[0]
-        for raw, column in zip(raws, columns, strict=True)
-    ]
-    if not private:
-        for name, cells in zip((x, y), found, strict=True):
-            _check_no_id(name, cells)
-    return found
+    found, gone = [], np.zeros(raws[0].n_samples, dtype=np.bool_)
+    for raw, column in zip(raws, declared or (Numeric(), Numeric()), strict=True):
+        cells, missing = encode(raw, column, strict=not private, clip=True)
+        found.append(cells)
+        gone |= False if private or missing is None else missing
+    if private:
+        return found, 0
+    found = [cells[~gone] for cells in found]
+    for name, cells in zip((x, y), found, strict=True):
+        _check_no_id(name, cells)
+    return found, int(gone.sum())
 
 
 def _check_no_id(name: str, cells: np.ndarray) -> None:
@@ -377,13 +394,15 @@ def _show(
     *,
     file: Path,
     n: int,
+    left_out: int,
     private: bool,
     secure: bool,
 ) -> None:
     method = " ".join(
         str(result.info[name]) for name in ("method", "score", "regressor") if name in result.info
     )
-    lines = [("data", f"{file}, {n:,} rows, {x} and {y}"), ("method", method)]
+    rows = f"{n:,} rows" + (f" without missing cells, {left_out:,} left out" if left_out else "")
+    lines = [("data", f"{file}, {rows}, {x} and {y}"), ("method", method)]
     if private:
         lines.append(("differs", f"from the method without privacy: {_differs(result)}"))
         simulated = "simulated from the seed: not for release"
