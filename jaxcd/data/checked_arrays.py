@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxcd.data.columns import all_within
+from jaxcd.data.column_types import reading
+from jaxcd.data.columns import all_within, factorise
 from jaxcd.data.domain import Domain, Numeric
 from jaxcd.errors import DataError
 
@@ -62,8 +63,14 @@ def checked_people(people: Any, n_rows: int) -> NDArray[np.int64]:
 
 def caught_codes(codes: NDArray, masked: NDArray | None, domain: Domain) -> NDArray:
     """The codes, with the catch-all in the place of those outside their range; the same array where
-    there are none.
+    there are none.  Of a type that one cell can bring about for the whole, each cell is read.
     """
+    if codes.dtype.kind in "bfcOUT":
+        uniques, inverse = factorise(codes.ravel().tolist())
+        read = np.array([_code_in(cell) for cell in uniques], dtype=np.int64)
+        codes = read.take(inverse).reshape(codes.shape)
+    elif codes.dtype.kind not in "iu":
+        return codes
     limits = np.array(domain.cardinalities)
     wrong = (
         (codes < 0) | (codes >= limits)
@@ -80,6 +87,12 @@ def caught_codes(codes: NDArray, masked: NDArray | None, domain: Domain) -> NDAr
             if code is not None:
                 caught[masked[:, j], j] = code
     return caught
+
+
+def _code_in(cell: object) -> int:
+    """The code that a cell holds or spells; -1 where there is none."""
+    number = reading(cell)
+    return int(number) if number is not None and 0 <= number < 2**31 and number % 1 == 0 else -1
 
 
 def check_codes(name: str, codes: NDArray, cardinality: int) -> None:

@@ -138,6 +138,8 @@ def _plain(cell: object) -> object:
         return int(cell)
     if isinstance(cell, (float, np.floating)):
         return math.nan if cell != cell else float(cell)
+    if isinstance(cell, (complex, np.complexfloating)):
+        return _plain(cell.real) if cell.imag == 0 else Unreadable(type(cell).__name__)
     if isinstance(cell, Decimal):
         return _number_of_decimal(cell)
     if isinstance(cell, np.timedelta64) or not _hashes(cell):

@@ -202,8 +202,8 @@ class Dataset(Rows):
                 column j.
             domain: A domain of discrete columns only.
             strict: As for :meth:`from_frame`: whether a code outside its range (such as -1 for a
-                missing value) or a masked one is an error; else it counts as the column's
-                ``other``.
+                missing value), a masked one, or an array that is not of integers is an error; else
+                a cell that holds no code counts as the column's ``other``.
 
         Returns:
             The data.
@@ -230,7 +230,7 @@ class Dataset(Rows):
                 "in the domain, "
                 f"not {plain.shape}"
             )
-        if not strictly and plain.dtype.kind in "iu":
+        if not strictly:
             plain = caught_codes(
                 plain, np.ma.getmaskarray(codes) if np.ma.is_masked(codes) else None, domain
             )

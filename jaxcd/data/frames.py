@@ -13,8 +13,10 @@ from jaxcd.data.arrow_text import text_of
 from jaxcd.data.columns import RawColumn, Unreadable, factorise
 from jaxcd.errors import DataError
 
-_READ = "biufOUT"
-"""The kinds of numpy's types that are read: numbers, truth values, objects and text."""
+_READ = "biufcOUT"
+"""The kinds of numpy's types that are read: numbers, truth values, objects and text.  One complex
+cell makes the whole complex, so each is read by itself.
+"""
 
 
 def raw_columns(values: Any, *, names: Sequence[str] | None = None) -> tuple[RawColumn, ...]:
@@ -131,7 +133,10 @@ def _filled(rows: list[Any], width: int) -> NDArray:
 
 
 def _raw_of_cells(name: str, cells: NDArray) -> RawColumn:
-    if cells.dtype.kind in "biuf":
+    if cells.dtype.kind == "f":
+        with np.errstate(over="ignore"):  # of a long double, which one cell makes of the whole
+            return RawColumn(name, numbers=np.array(cells, dtype=np.float64))
+    if cells.dtype.kind in "biu":
         return RawColumn(name, numbers=np.array(cells))
     if cells.dtype.kind not in _READ:
         return _of_odd_type(name, cells.dtype, len(cells))
@@ -199,6 +204,8 @@ def _raw_of_series(name: str, series: Any) -> RawColumn:
         )
     if dtype == nw.Object:
         return _raw_of_cells(name, _objects(series.to_list()))
+    if dtype == nw.Unknown and getattr(series.to_native(), "dtype", np.dtype("V")).kind in "fc":
+        return _raw_of_cells(name, series.to_numpy())
     if dtype not in (nw.String, nw.Categorical, nw.Enum):
         return _of_odd_type(name, dtype, len(series))
     try:

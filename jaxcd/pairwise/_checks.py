@@ -81,11 +81,7 @@ def _column(name: str, values: ArrayLike, private: bool) -> np.ndarray:
     """One column as float64.  Of a private column a cell that is no number is NaN: an error about
     it would tell of a record.
     """
-    if (
-        private
-        and isinstance(values, (list, tuple))
-        and not all(isinstance(cell, (list, tuple, np.ndarray)) for cell in values)
-    ):
+    if private and isinstance(values, (list, tuple)):
         values = _cells(values)  # numpy's choice of a type for the whole would depend on each cell
     try:
         # A masked value is missing, as NaN is; whether there is one must not show in a private run.
@@ -104,17 +100,19 @@ def _column(name: str, values: ArrayLike, private: bool) -> np.ndarray:
             "scalar variables, so give "
             "one-dimensional arrays (multivariate pairs are not handled)"
         )
-    if array.dtype == object and (
-        private or all(value is None or isinstance(value, numbers.Real) for value in array)
-    ):
+    is_real = array.dtype == object and all(
+        value is None or isinstance(value, numbers.Real) for value in array
+    )
+    if is_real or (private and array.dtype.kind in "cOUT"):
         # Python's whole numbers have no limit, and one beyond int64 must not change what becomes of
-        # the others.
-        array = np.array([_number_in(value) for value in array])
+        # the others; nor must one text or complex number, which make the whole of their type.
+        array = np.array([_number_in(value) for value in array.tolist()])
     if array.dtype.kind not in "biuf":
         raise DataError(
             f"{name} must hold numbers, got dtype {array.dtype}: convert it to float64 first"
         )
-    return array.astype(np.float64)
+    with np.errstate(over="ignore"):  # of a long double
+        return array.astype(np.float64)
 
 
 def _cells(values: Any) -> np.ndarray:
@@ -126,6 +124,8 @@ def _cells(values: Any) -> np.ndarray:
 
 def _number_in(cell: Any) -> float:
     """The number in a cell of any kind, or NaN."""
+    if isinstance(cell, (complex, np.complexfloating)) and cell.imag == 0:
+        cell = cell.real
     if not isinstance(cell, (str, numbers.Real)):
         return math.nan
     try:

@@ -143,7 +143,50 @@ def test_masked_arrays_and_codes() -> None:
     refused(DataError, "code", Dataset.from_codes, odd[:, ::-1], domain=domain, strict=True)
 
 
-@pytest.mark.parametrize("kind", ["M8[D]", "m8[s]", "complex64", "S1"])
+@pytest.mark.parametrize(
+    "odd", [None, math.nan, math.inf, 10**30, -1, 2, 0.5, "z", "", 1j, [1], 2**63]
+)
+def test_one_cell_of_an_array_of_codes_counts_as_other(odd: Any) -> None:
+    """Whatever type numpy takes for the whole because of it."""
+    domain = Domain({"a": Categorical((0, 1)), "b": Ordinal((0, 1, 2))})
+    cells = np.empty((3, 2), dtype=object)
+    cells[:] = [[1, 2], [1, 0], [0, 1]]
+    cells[1, 0] = odd
+    arrays = [cells] if isinstance(odd, list) else [cells, np.array(cells.tolist())]
+    for array in arrays:
+        codes = Dataset.from_codes(array, domain=domain).codes
+        assert codes.tolist() == [[1, 2], [0, 0], [0, 1]]
+        if array.dtype.kind not in "iu":
+            refused(DataError, "integers", Dataset.from_codes, array, domain=domain, strict=True)
+    mask = [[False, True], [False, False], [False, False]]
+    masked = Dataset.from_codes(np.ma.masked_array(cells, mask=mask), domain=domain).codes
+    assert masked.tolist() == [[1, 1], [0, 0], [0, 1]]
+
+
+def test_truth_values_are_codes_where_one_number_would_make_them_so() -> None:
+    domain = Domain({"a": Categorical((0, 1)), "b": Ordinal((0, 1, 2))})
+    rows = np.array([[True, False], [False, True]])
+    assert Dataset.from_codes(rows, domain=domain).codes.tolist() == [[1, 0], [0, 1]]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("door", ["array", "pandas"])
+@pytest.mark.parametrize(
+    ("odd", "becomes"), [(1j, 0.0), (2 + 0j, 1.0), ("zz", 0.0), (np.longdouble("1e4000"), 1.0)]
+)
+def test_one_cell_that_decides_the_type_of_an_array(odd: Any, becomes: float, door: str) -> None:
+    domain = Domain({"x": Numeric(-1, 1), "y": Numeric(-1, 1)})
+    cells = np.array([[0.25, 0.5], [odd, 0.5], [-0.25, 0.5]])
+    assert cells.dtype.kind in "cUf" and cells.dtype != np.float64
+    if door == "array":
+        data = Dataset.from_array(cells, domain=domain)
+    else:
+        data = Dataset.from_frame(pd.DataFrame(cells, columns=["x", "y"]), domain=domain)
+    assert data.values("x").tolist() == [0.25, becomes, -0.25]
+    assert data.values("y").tolist() == [0.5] * 3
+
+
+@pytest.mark.parametrize("kind", ["M8[D]", "m8[s]", "S1"])
 @pytest.mark.parametrize("masked", [False, True])
 def test_a_mask_does_not_decide_whether_a_type_is_refused(kind: str, masked: bool) -> None:
     domain = Domain({"a": Categorical((0, 1)), "b": Ordinal((0, 1, 2))})

@@ -269,6 +269,27 @@ def test_nan_is_the_middle_of_the_bounds():
 # bad input
 
 
+def test_one_cell_does_not_decide_whether_a_private_run_is_refused(recwarn):
+    """By the type that numpy takes for the whole: text, complex, objects, more than a column."""
+    y = np.linspace(0, 1, 50)
+    cells = y.tolist()
+
+    def margin(x):
+        return reci(x, y, budget=Budget(1.0), bounds=UNIT, noise=simulated()).margin
+
+    middle, high = margin([*cells[:-1], 0.5]), margin([*cells[:-1], 1.0])
+    for odd, expected in (
+        *(("zz", middle), (1j, middle), (None, middle), ("7", high), (7 + 0j, high)),
+        *((10**30, high), (np.longdouble("1e4000"), high)),
+    ):
+        array = np.array([*cells[:-1], odd])
+        assert array.dtype != np.float64 or odd == 10**30
+        assert margin(array) == margin([*cells[:-1], odd]) == expected
+    lists = [[cell] for cell in cells]
+    assert margin(lists) == margin([*lists[:-1], 0.5]) == margin([0.5] * 50)
+    assert not recwarn.list
+
+
 def test_private_refusals():
     x, y = cubic(0)
     refused(
@@ -290,11 +311,9 @@ def test_private_refusals():
         ),
         (np.arange(20.0), np.arange(19.0), "lengths 20 and 19"),
         (np.arange(7.0), np.arange(7.0), "x and y have 7 records, and 8 are the least"),
-        (np.array(["a"] * 20), np.arange(20.0), "x must hold numbers"),
-        (np.arange(20.0), 1j * np.arange(20.0), "y must hold numbers"),
-        ([[1, 2], [3]], np.arange(2.0), "x is not one column of numbers"),
+        (np.arange(20).astype("M8[D]"), np.arange(20.0), "x must hold numbers"),
     ],
-    ids=["2-D", "lengths", "few", "text", "complex", "ragged"],
+    ids=["2-D", "lengths", "few", "dates"],
 )
 def test_shapes_are_refused_in_every_run(x, y, words: str):
     for budget in (NO_PRIVACY, Budget(1.0)):
@@ -310,6 +329,12 @@ def test_values_are_refused_without_privacy(value: float, words: str):
     x = np.arange(20.0)
     x[4] = value
     refused(DataError, words, reci, x, np.arange(20.0), budget=NO_PRIVACY)
+    for odd, problem in (
+        (np.array(["a"] * 20), "x must hold numbers"),
+        (1j * np.arange(20.0), "x must hold numbers"),
+        ([[1, 2], [3]], "x is not one column of numbers"),
+    ):
+        refused(DataError, problem, reci, odd, np.arange(20.0), budget=NO_PRIVACY)
     refused(DataError, "y is constant", reci, np.arange(20.0), np.full(20, 3.0), budget=NO_PRIVACY)
 
 
