@@ -62,7 +62,8 @@ def raw_column(name: str, cells: Any, *, untyped: bool = False) -> RawColumn:
         if chunk.indices.null_count:
             places = np.where(_is_known(chunk.indices), places.astype(np.int64), -1)
         parts.append(places.astype(np.int32, copy=False))
-    return RawColumn(name, **_tidy(uniques, _joined(parts, pa.int32())), untyped=untyped)
+    tidy = _tidy(uniques, _joined(parts, pa.int32()))
+    return RawColumn(name, **tidy, untyped=untyped or is_whole)
 
 
 def _floats(chunked: Any) -> NDArray[np.float64]:

@@ -1,10 +1,23 @@
-"""Text of arrow arrays, whatever bytes a writer put there."""
+"""Text of arrow arrays, whatever bytes a writer put there, and the order of dictionaries."""
 
 from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["text_of"]
+__all__ = ["declared_order", "text_of"]
+
+
+def declared_order(cells: Any) -> tuple[Any, ...] | None:
+    """The levels of an ordered dictionary in their order; None where there is no such order, or
+    chunks have several.
+    """
+    import pyarrow as pa
+
+    chunks = cells.chunks if isinstance(cells, pa.ChunkedArray) else [cells]
+    if not pa.types.is_dictionary(cells.type) or not cells.type.ordered or not chunks:
+        return None
+    orders = {tuple(text_of(chunk.dictionary)) for chunk in chunks}
+    return tuple(level for level in orders.pop() if level is not None) if len(orders) == 1 else None
 
 
 def text_of(cells: Any) -> list[object]:

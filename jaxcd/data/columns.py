@@ -48,7 +48,8 @@ class RawColumn:
         numbers: Truth values, integers or floats, shape (n,).
         uniques: The distinct cells; cell i is ``uniques[inverse[i]]``.
         inverse: Positions in ``uniques``, shape (n,).
-        untyped: Whether text may be a number written out (a csv file), when a domain is inferred.
+        untyped: Whether cells that all are numbers, or text that spells them (a csv file), make a
+            column of numbers, when a domain is inferred.
         ordered_levels: The declared order of an ordered categorical, when a domain is inferred.
         odd_type: The frame's name of a type whose cells are neither text nor numbers (a date, a
             list); they are not looked at.

@@ -234,7 +234,7 @@ def _proposal(raw: RawColumn) -> _Found:
     if cure := _other_spelling(cells):
         return _Found(None, _OTHER_SPELLING.format(cure))
     try:
-        return _numbers(cells) or _text(cells)
+        return (None if cells.ordered else _numbers(cells)) or _text(cells)
     except DomainError:  # such as the text "1" beside the number 1
         return _Found(None, "has cells that cannot be told apart in a file")
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxcd.data.arrow_text import text_of
+from jaxcd.data.arrow_text import declared_order, text_of
 from jaxcd.data.columns import RawColumn, Unreadable, factorise
 from jaxcd.errors import DataError
 
@@ -197,7 +197,7 @@ def _raw_of_series(name: str, series: Any) -> RawColumn:
         )
     if dtype == nw.Boolean or dtype.is_integer():
         if dtype in (nw.Int128, nw.UInt128) or bool(series.is_null().any()):  # numpy has no such
-            return RawColumn(name, **_factorised(series.to_list()))
+            return RawColumn(name, **_factorised(series.to_list()), untyped=True)
         return RawColumn(
             name,
             numbers=np.array(series.to_numpy(), dtype=np.bool_ if dtype == nw.Boolean else None),
@@ -209,17 +209,27 @@ def _raw_of_series(name: str, series: Any) -> RawColumn:
     if dtype not in (nw.String, nw.Categorical, nw.Enum):
         return _of_odd_type(name, dtype, len(series))
     try:
-        order = tuple(dtype.categories) if dtype == nw.Enum else None
         cells = series.to_list()
     except UnicodeDecodeError:  # arrow's text is whatever bytes a writer put there
-        order, cells = None, _text_of(series.to_native())
-    return RawColumn(name, **_factorised(cells), ordered_levels=order)
+        cells = text_of(_arrow_of(series.to_native()))
+    return RawColumn(name, **_factorised(cells), ordered_levels=_order_of(series))
 
 
-def _text_of(cells: Any) -> list[object]:
+def _order_of(series: Any) -> tuple[Any, ...] | None:
+    """The levels of an ordered categorical in their order."""
+    import narwhals as nw
+
+    if series.dtype == nw.Enum:
+        return tuple(series.dtype.categories)
+    cells = series.to_native()
+    is_arrow = hasattr(cells.dtype, "pyarrow_dtype") if hasattr(cells, "dtype") else True
+    return declared_order(_arrow_of(cells)) if series.dtype == nw.Categorical and is_arrow else None
+
+
+def _arrow_of(cells: Any) -> Any:
     import pyarrow as pa
 
-    return text_of(cells if isinstance(cells, (pa.Array, pa.ChunkedArray)) else pa.array(cells))
+    return cells if isinstance(cells, (pa.Array, pa.ChunkedArray)) else pa.array(cells)
 
 
 def _holds_nothing(cells: Any) -> bool:

@@ -7,18 +7,21 @@ from __future__ import annotations
 import datetime
 import decimal
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxcd.data import Categorical, Dataset, Domain, Numeric, Ordinal
+from jaxcd.data import Categorical, Dataset, Domain, Numeric, Ordinal, read_csv
 from jaxcd.data.column_types import MAX_INFERRED_LEVELS
+from jaxcd.data.drafting import draft_of_file
 from jaxcd.errors import DataError, DomainError
 from tests.helpers import refused
 
@@ -414,6 +417,90 @@ def test_the_rule_of_inference(cells: Any, column: Any) -> None:
     assert not domain.declared
     assert Dataset.from_frame(frame).domain == domain
     assert not Dataset.from_frame(frame).domain.declared
+
+
+WHOLE = [3, 1, None, 3]
+DISTINCT = MAX_INFERRED_LEVELS + 1
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda cells: pd.DataFrame({"x": pd.array(cells, dtype="Int64"), "y": 0.5}),
+        lambda cells: pl.DataFrame({"x": cells, "y": 0.5}),
+        lambda cells: pa.table({"x": cells, "y": [0.5] * len(cells)}),
+        lambda cells: pd.DataFrame(
+            {"x": pd.array(cells, dtype=pd.ArrowDtype(pa.int64())), "y": 0.5}
+        ),
+    ],
+    ids=["pandas", "polars", "arrow", "pandas of arrow"],
+)
+@pytest.mark.parametrize("door", ["frame", "parquet"])
+def test_whole_numbers_with_missing_cells_are_inferred_as_those_without(
+    made: Any, door: str, tmp_path: Path
+) -> None:
+    for cells, column in (
+        (WHOLE, Ordinal((1, 3), missing=True)),
+        ([*range(DISTINCT), None], Numeric(missing=True)),
+    ):
+        frame = made(cells)
+        if door == "frame":
+            domain = Domain.infer(frame)
+        else:
+            table = frame if isinstance(frame, pa.Table) else pa.table(frame)
+            pa.parquet.write_table(table, tmp_path / "t.parquet")
+            domain = read_csv(tmp_path / "t.parquet").domain
+        assert domain["x"] == column
+
+
+def test_truth_values_with_missing_cells_stay_categorical() -> None:
+    for frame in (
+        pd.DataFrame({"x": pd.array([True, None, False], dtype="boolean"), "y": 0.5}),
+        pl.DataFrame({"x": [True, None, False], "y": 0.5}),
+    ):
+        assert Domain.infer(frame)["x"] == Categorical((False, True), missing=True)
+
+
+ORDERED = (["low", "mid", "high"], ["high", "low", None, "high"])
+
+
+@pytest.mark.parametrize(
+    ("levels", "cells", "door"),
+    [
+        *((*ORDERED, door) for door in ("pandas", "arrow", "pandas of arrow", "parquet", "draft")),
+        # parquet holds dictionaries of text only
+        *(([5, 3, 1], [1, 5, None, 1], door) for door in ("pandas", "arrow", "pandas of arrow")),
+    ],
+)
+def test_an_ordered_categorical_keeps_its_order_at_every_door(
+    levels: list, cells: list, door: str, tmp_path: Path
+) -> None:
+    ordered = pd.Categorical(cells * 5, categories=levels, ordered=True)
+    coded = pa.array(ordered)
+    frame: Any = pd.DataFrame({"x": ordered, "y": 0.5})
+    if door in ("parquet", "draft"):
+        path = tmp_path / "t.parquet"
+        frame.to_parquet(path, row_group_size=6)
+        domain = draft_of_file(path).domain if door == "draft" else read_csv(path).domain
+        found = domain["x"]
+    else:
+        if door != "pandas":
+            frame = pa.table({"x": coded, "y": frame["y"]})
+        if door == "pandas of arrow":
+            frame = pd.DataFrame({"x": pd.arrays.ArrowExtensionArray(frame["x"]), "y": 0.5})
+        found = Domain.infer(frame)["x"]
+    assert found == Ordinal(tuple(levels), missing=True)
+
+
+def test_an_order_that_chunks_do_not_agree_on_is_none() -> None:
+    kind = pa.dictionary(pa.int8(), pa.string(), ordered=True)
+    chunks = [
+        pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int8()), levels, ordered=True)
+        for levels in (["a", "b"], ["b", "a"])
+    ]
+    table = pa.table({"x": pa.chunked_array(chunks, kind), "y": [0.5] * 4})
+    assert Domain.infer(table)["x"] == Categorical(("a", "b"))
+    assert Dataset.from_frame(table).column("x").tolist() == [0, 1, 1, 0]
 
 
 def test_the_limit_of_inference() -> None:
