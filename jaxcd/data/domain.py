@@ -346,6 +346,7 @@ def _checked_interventions(domain: Domain) -> Mapping[str, Mapping[Level, tuple[
                 "levels are the conditions"
             )
         found: dict[Level, tuple[str, ...]] = {}
+        spelled: dict[Level, Level] = {}
         for level, targets in by_level.items():
             code = LevelIndex(column.levels).code(level)
             if code is None:
@@ -353,14 +354,22 @@ def _checked_interventions(domain: Domain) -> Mapping[str, Mapping[Level, tuple[
                     f"column {name!r}: the intervention {level!r} is none of its levels; declare "
                     "it as a level"
                 )
+            if (same := column.levels[code]) in found:
+                first = spelled[same]
+                raise DomainError(
+                    f"column {name!r}: the interventions {first!r} and {level!r} are the same "
+                    f"level {same!r}; keep one of them, with all columns that were set there"
+                )
+            spelled[same] = level
             names = (targets,) if isinstance(targets, str) else tuple(targets)
             for target in names:
-                if target not in domain or target in domain.interventions:
+                is_variable = isinstance(target, str) and target in domain
+                if not is_variable or target in domain.interventions:
                     raise DomainError(
                         f"column {name!r}: the target {target!r} of the intervention {level!r} is "
                         "no variable of the domain; give the name of a column"
                     )
-            found[column.levels[code]] = names
+            found[same] = names
         for target in {name for names in found.values() for name in names}:
             if all(target in found.get(level, ()) for level in column.levels):
                 raise DomainError(

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from jaxcd.data import Categorical, Domain, Numeric, Ordinal
 from jaxcd.data.column_types import Column, LevelIndex
+from jaxcd.data.domain import domain_from_json
 from jaxcd.errors import DataError, DomainError, FormatError
 from tests.helpers import refused
 
@@ -315,3 +316,27 @@ def test_an_inferred_domain_does_not_become_declared_by_being_written(tmp_path: 
     del content["declared"]
     (tmp_path / "d.json").write_text(json.dumps(content))
     assert Domain.read(tmp_path / "d.json").declared
+
+
+def test_an_intervention_level_that_is_spelled_twice_is_refused() -> None:
+    columns = {
+        "a": {"type": "ordinal", "levels": [1, 2, 3], "intervention": {"1": ["b"], "1.0": []}},
+        "b": {"type": "ordinal", "levels": [0, 1]},
+    }
+    refused(
+        DomainError,
+        r"column 'a': the interventions '1' and '1.0' are the same level 1; keep one",
+        domain_from_json,
+        json.dumps({"columns": columns}),
+    )
+    by_name = {name: Ordinal((1, 2, 3)) for name in "ab"}
+    refused(
+        DomainError, "1 and '1'", Domain, by_name, interventions={"a": {1: ("b",), "1": ("b",)}}
+    )
+
+
+@pytest.mark.parametrize("target", [["b"], {"b": 1}, None, 1])
+def test_a_target_that_is_no_name_is_refused(target: Any) -> None:
+    by_name = {name: Ordinal((1, 2, 3)) for name in "ab"}
+    words = "column 'a': the target .* of the intervention 1 is no variable"
+    refused(DomainError, words, Domain, by_name, interventions={"a": {1: (target,)}})
