@@ -4,6 +4,7 @@ it says is not private.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from jaxcd.data.column_types import Numeric
-from jaxcd.data.columns import RawColumn, fitted, misfit_words
+from jaxcd.data.columns import RawColumn, fitted, is_missing, misfit_words
 from jaxcd.data.domain import Domain
+from jaxcd.data.looks import id_words
 from jaxcd.data.readers import read_columns
 from jaxcd.errors import DomainError
 
@@ -51,6 +53,8 @@ class CheckedFile:
         undeclared: columns of the file that the domain does not have.
         lacking: columns of the domain that the file does not have.
         misfits: cells that fit no declaration.
+        people: what to know of the ids that say which rows belong to one person.  They fit, so that
+            the file can be clean.
     """
 
     n_samples: int
@@ -58,6 +62,7 @@ class CheckedFile:
     undeclared: tuple[str, ...]
     lacking: tuple[str, ...]
     misfits: tuple[Misfit, ...]
+    people: tuple[str, ...] = ()
 
     @property
     def clean(self) -> bool:
@@ -85,6 +90,7 @@ class CheckedFile:
                 f"column {found.column!r}, {cells}, first in row {found.first_row}: "
                 f"{found.words}; a private run reads {found.becomes}"
             )
+        lines += [f"{words}." for words in self.people]
         verdict = (
             "every cell fits its declaration"
             if self.clean
@@ -102,6 +108,7 @@ class CheckedFile:
             "undeclared": list(self.undeclared),
             "lacking": list(self.lacking),
             "misfits": [dict(vars(found)) for found in self.misfits],
+            "people": list(self.people),
         }
 
 
@@ -132,13 +139,23 @@ def check_file(path: str | Path, *, domain: Domain) -> CheckedFile:
         if name in by_name
         for found in _misfits(by_name[name], domain)
     ]
+    person = () if domain.person is None else (domain.person,)
     return CheckedFile(
         raws[0].n_samples,
         layout,
         tuple(name for name in by_name if name not in domain.columns_of_files),
-        tuple(name for name in domain.names if name not in by_name),
+        tuple(name for name in (*domain.names, *person) if name not in by_name),
         tuple(misfits),
+        _people(by_name[domain.person]) if domain.person in by_name else (),
     )
+
+
+def _people(raw: RawColumn) -> tuple[str, ...]:
+    uniques, inverse = raw.factorised()
+    known = [not is_missing(cell) for cell in uniques]
+    n_blank = int((~np.array(known, dtype=np.bool_)[inverse]).sum())
+    words = id_words(itertools.compress(uniques, known), n_blank, most=_MOST_SHOWN)
+    return tuple(f"column {raw.name!r}: {each}" for each in words)
 
 
 def _misfits(raw: RawColumn, domain: Domain) -> list[Misfit]:

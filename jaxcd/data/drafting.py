@@ -33,10 +33,12 @@ from jaxcd.data.looks import (
     bounds_around,
     codes_among,
     edges_up_to,
+    id_words,
     is_date,
     means_missing,
     names_somebody,
     number_of,
+    spelled_alike,
     stands_alone,
 )
 from jaxcd.data.number_spellings import has_leading_zero, plainly, spelling_of
@@ -51,6 +53,7 @@ _MOSTLY = 0.9
 _ENOUGH = 20  # distinct values, below which "all distinct" says little
 _MOST_SHOWN = 6
 _NOT_WANTED = "not wanted"
+_ONCE = "looks like an id: every value occurs once"
 _REPEATS = (
     'looks like an id that repeats; set "person": true in its place if it says which rows belong '
     "to one person"
@@ -234,9 +237,13 @@ def _proposal(raw: RawColumn) -> _Found:
     if cure := _other_spelling(cells):
         return _Found(None, _OTHER_SPELLING.format(cure))
     try:
-        return (None if cells.ordered else _numbers(cells)) or _text(cells)
+        found = (None if cells.ordered else _numbers(cells)) or _text(cells)
     except DomainError:  # such as the text "1" beside the number 1
         return _Found(None, "has cells that cannot be told apart in a file")
+    if found.reason not in (_ONCE, _REPEATS):
+        return found
+    words = id_words(cells.values, cells.n_missing, most=_MOST_SHOWN)
+    return _Found(None, found.reason, (*found.words, *words))
 
 
 def _other_spelling(cells: _Cells) -> str:
@@ -313,7 +320,7 @@ def _id(cells: _Cells) -> _Found | None:
     """Whether text or whole numbers look like ids."""
     distinct, n_cells = len(cells.values), cells.n_cells
     if distinct >= _ENOUGH and distinct == n_cells:
-        return _Found(None, "looks like an id: every value occurs once")
+        return _Found(None, _ONCE)
     named = names_somebody(cells.name) and distinct > _FEW_LEVELS
     if named or (distinct >= _ENOUGH and distinct >= _NEARLY_ALL * n_cells):
         words = f"{n_cells:,} rows have {distinct:,} values: {n_cells / distinct:.1f} rows each"
@@ -472,14 +479,11 @@ def _other_encoding(cells: _Cells) -> tuple[str, ...]:
 
 
 def _spelled_twice(cells: _Cells) -> tuple[str, ...]:
-    """A note about levels that differ in case or blanks only."""
-    spelled: dict[str, list[object]] = {}
-    for cell in cells.values:
-        spelled.setdefault("".join(str(cell).split()).casefold(), []).append(cell)
-    twice = [" and ".join(map(repr, same)) for same in spelled.values() if len(same) > 1]
+    """A note about levels that are one and the same but for their spelling."""
+    twice = spelled_alike(cells.values)
     if not twice:
         return ()
     return (
-        f"levels that differ in case or blanks only: {', '.join(twice[:_MOST_SHOWN])}. They count "
-        "as different levels",
+        f"levels that differ in case, blanks or the spelling of a number only: "
+        f"{', '.join(twice[:_MOST_SHOWN])}. They count as different levels",
     )

@@ -5,21 +5,24 @@ from __future__ import annotations
 import datetime
 import math
 import re
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxcd.data.column_types import number_spelled, reading
+from jaxcd.data.column_types import number_spelled, reading, shown
 
 __all__ = [
     "stands_alone",
     "bounds_around",
     "codes_among",
     "edges_up_to",
+    "id_words",
     "is_date",
     "means_missing",
     "names_somebody",
     "number_of",
+    "spelled_alike",
 ]
 
 _MISSING_WORDS = frozenset(
@@ -71,6 +74,39 @@ def number_of(cell: object) -> int | float | None:
     else:
         number = None if isinstance(cell, (bool, np.bool_)) else reading(cell)
     return None if number is None or abs(number) > _LARGEST else number
+
+
+def spelled_alike(cells: Iterable[object]) -> list[str]:
+    """Which distinct cells differ in case, blanks or the spelling of a number only: a text for each
+    group of them, such as ``'7' and '7.0'``.
+    """
+    groups: dict[object, list[object]] = {}
+    for cell in cells:
+        number = number_of(cell)
+        key = "".join(str(cell).split()).casefold() if number is None else number
+        groups.setdefault(key, []).append(cell)
+    return [" and ".join(map(shown, same)) for same in groups.values() if len(same) > 1]
+
+
+def id_words(ids: Iterable[object], n_blank: int, *, most: int) -> tuple[str, ...]:
+    """What to know of ids before they say which rows belong to one person.
+
+    Args:
+        ids: the distinct ones that are not blank.
+        n_blank: how many rows have no id.
+        most: how many examples are shown.
+    """
+    words = []
+    if n_blank:
+        words.append(f"rows without an id: {n_blank:,}. Each counts as a person of its own")
+    if alike := spelled_alike(ids):
+        rest = f" and {len(alike) - most:,} more" if len(alike) > most else ""
+        words.append(
+            "ids that differ in case, blanks or the spelling of a number only: "
+            f"{', '.join(alike[:most])}{rest}. Each counts as a person of its own: spell them "
+            "alike before a run with a unit of persons, if they are one"
+        )
+    return tuple(words)
 
 
 def is_date(cell: object) -> bool:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import jaxcd
 from jaxcd.data import Binned, Categorical, Dataset, Domain, Numeric, Ordinal
+from jaxcd.data.checking import check_file
 from jaxcd.data.drafting import Draft, draft_domain, draft_of_file
 from jaxcd.data.frames import raw_columns
 from jaxcd.data.looks import bounds_around, codes_among, edges_up_to, is_date, names_somebody
@@ -160,6 +161,37 @@ def test_leading_zeros_are_noted() -> None:
     assert "leading zeros" in words_about(drafted([f"0{1067 + k % 9}" for k in range(N)]))
     assert "leading zeros" not in words_about(drafted([f"{k % 9}" for k in range(N)]))
     assert "leading zeros" not in words_about(drafted([f"0.{k % 9}" for k in range(N)]))
+
+
+IDS = [*(f"P{i // 2:03d}" for i in range(80)), "p001", " P001", "", "NA", "7", "7.0", " 7", "07"]
+ALIKE = ("'P001' and 'p001' and ' P001'", "'7' and '7.0' and ' 7' and '07'")
+
+
+def test_ids_that_are_blank_or_differ_in_spelling_only_are_noted(tmp_path: Path) -> None:
+    """Each counts as a person of its own, and a promise to persons rests on it."""
+    rows = "".join(f"{cell},{i % 3},0\n" for i, cell in enumerate(IDS))
+    (tmp_path / "t.csv").write_text(f"pid,a,b\n{rows}")
+    said = words_about(draft_of_file(tmp_path / "t.csv"), "pid")
+    domain = Domain({"a": Ordinal((0, 1, 2)), "b": Ordinal((0, 1))}, person="pid")
+    found = check_file(tmp_path / "t.csv", domain=domain)
+    for words in (said, str(found), " ".join(found.to_json_dict()["people"])):
+        assert "rows without an id: 2. Each counts as a person" in words
+        assert all(alike in words for alike in ALIKE) and "'P002' and" not in words
+        assert "spell them alike" in words
+    assert found.clean and "every cell fits" in str(found)
+    assert jaxcd.read_csv(tmp_path / "t.csv", domain=domain).n_people == 40 + 8
+
+
+def test_ids_of_one_spelling_are_not_noted(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("pid,a\n" + "".join(f"P{i // 2},{i % 3}\n" for i in range(99)))
+    assert "differ" not in words_about(draft_of_file(tmp_path / "t.csv"), "pid")
+    domain = Domain({"a": Ordinal((0, 1, 2))}, person="pid")
+    assert check_file(tmp_path / "t.csv", domain=domain).people == ()
+    lacking = check_file(
+        tmp_path / "t.csv",
+        domain=Domain({"a": Ordinal((0, 1, 2))}, person="id", ignored={"pid": ""}),
+    )
+    assert lacking.lacking == ("id",) and not lacking.clean
 
 
 def test_a_file_in_another_encoding_is_noted(tmp_path: Path) -> None:
