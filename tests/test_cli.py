@@ -626,6 +626,10 @@ def test_levels_of_an_effect_may_hold_commas_quotes_and_truth_values(
     shown = command.shows(words, "--outcome-level true --levels", levels)
     assert 'Setting a = x, "y" instead of no, thanks' in shown and "by +0.5," in shown
     command.refuses("comma itself in double quotes", words, "--levels", Path("no, thanks,x"))
+    command.refuses(
+        "levels 'no, thanks' and 'no, thanks': the two are the same",
+        *(words, "--outcome-level true --levels", Path('"no, thanks","no, thanks"')),
+    )
     command.refuses("--draws: the graph of --graph is taken as it is", words, "--draws 3")
 
 

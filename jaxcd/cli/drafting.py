@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from jaxcd.cli.shared import File, option
+from jaxcd.cli.shared import File, listed, option
 from jaxcd.errors import OptionError
 
 __all__ = ["draft"]
@@ -35,7 +35,9 @@ def draft(
     columns: Annotated[
         str | None,
         option(
-            "Columns to keep, with commas between them; the others are left out.", metavar="A,B"
+            "Columns to keep, with commas between them; one with a comma, or a blank at an end, in "
+            "double quotes: '\"a, b\",c'. The others are left out.",
+            metavar="A,B",
         ),
     ] = None,
     force: Annotated[bool, option("Overwrite an existing file.", "--force")] = False,
@@ -51,7 +53,7 @@ def draft(
         raise OptionError(f"--out {str(out)!r} is the data file itself; give another one")
     from jaxcd.data.drafting import draft_of_file
 
-    only = None if columns is None else [name.strip() for name in columns.split(",")]
+    only = None if columns is None else listed(columns)
     found = draft_of_file(file, drop=drop or (), only=only)
     out.parent.mkdir(parents=True, exist_ok=True)
     found.domain.write(out)

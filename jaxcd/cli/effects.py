@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +10,7 @@ from jaxcd.cli.shared import (
     MissingReading,
     argument,
     check_release,
+    listed,
     number_option,
     option,
     whole_option,
@@ -110,7 +110,7 @@ def effect(
 def _levels(text: str | None) -> tuple[Any, Any] | None:
     if text is None:
         return None
-    parts = [part.strip() for row in csv.reader([text], skipinitialspace=True) for part in row]
+    parts = listed(text)
     if len(parts) != 2:
         raise OptionError(
             f"--levels {text!r}: give two levels with a comma between, FROM,TO; one that has a "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -42,6 +43,17 @@ def _whole(text: Any) -> int:
         raise typer.BadParameter(
             f"{text!r} is no whole number; write one in digits, as 10 and 20000 are written"
         ) from None
+
+
+_PART = re.compile(r'\s*(?:"((?:[^"]|"")*)"|([^,]*?))\s*,')
+
+
+def listed(text: str) -> list[str]:
+    """Names with commas between them; one in double quotes may hold commas, and blanks at its ends.
+    A quote in it is written twice.
+    """
+    parts = _PART.findall(text + ",")
+    return [quoted.replace('""', '"') or plain for quoted, plain in parts]
 
 
 def argument(words: str) -> Any:

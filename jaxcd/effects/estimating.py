@@ -316,7 +316,8 @@ class LinearEstimator(Estimator):
                 start = end = math.nan
             if not math.isfinite(end - start):
                 raise OptionError(
-                    f"levels = {levels!r}: {treatment!r} is numeric; give two numbers (from, to)"
+                    f"levels {_in_words(levels)}: {treatment!r} is numeric; give two numbers "
+                    "(from, to)"
                 )
             self._times, self.levels = end - start, (start, end)
         self.unit = f"mean of {outcome}"
@@ -369,7 +370,11 @@ def _place(column: Any, name: str, argument: str, level: Any) -> int:
     for place, own in enumerate(known):  # as a cell of a table: "true" is True, "1.0" is 1
         if reading(own) == reading(level) is not None:
             return place
-    raise OptionError(f"{argument}: {level!r} is no level of {name!r}; it has {known}")
+    raise OptionError(f"{argument}: {level!r} is no level of {name!r}; it has {_in_words(known)}")
+
+
+def _in_words(levels: Any) -> str:
+    return " and ".join(map(repr, levels)) if isinstance(levels, (tuple, list)) else repr(levels)
 
 
 def _compared(column: Any, name: str, levels: Any) -> tuple[int, int]:
@@ -381,15 +386,17 @@ def _compared(column: Any, name: str, levels: Any) -> tuple[int, int]:
             )
         if len(known) > 2:
             raise OptionError(
-                f"levels: {name!r} has the levels {known}; say which two to compare, as in "
-                f"levels=({known[0]!r}, {known[-1]!r})"
+                f"levels: {name!r} has the levels {_in_words(known)}; say which two to compare, "
+                f"such as {_in_words((known[0], known[-1]))}"
             )
         return 0, 1
     if isinstance(levels, (str, bytes)) or not hasattr(levels, "__len__") or len(levels) != 2:
-        raise OptionError(f"levels = {levels!r} are not two levels (from, to) of {name!r}")
+        raise OptionError(f"levels {_in_words(levels)} are not two levels (from, to) of {name!r}")
     start, end = (_place(column, name, "levels", level) for level in levels)
     if start == end:
-        raise OptionError(f"levels = {levels!r}: the two are the same; give two different ones")
+        raise OptionError(
+            f"levels {_in_words(levels)}: the two are the same; give two different ones"
+        )
     return start, end
 
 

@@ -406,5 +406,11 @@ def test_the_command(command: CommandLine, tmp_path: Path) -> None:
     assert jaxcd.Domain.read(out).ignored == {"a": "not wanted"}
     command.shows("domain", path, "--out", out, "--force --columns b,c")
     assert jaxcd.Domain.read(out).names == ("b", "c")
+    odd = tmp_path / "odd.csv"
+    odd.write_text('"a, b", c ,"d ""x""",e\n' + "1,x,2,3\n0,y,1,4\n" * 9)
+    wanted = Path('"a, b"," c ", "d ""x""" ,e')  # one word, which holds spaces
+    command.shows("domain", odd, "--out", out, "--force --columns", wanted)
+    assert jaxcd.Domain.read(out).names == ("a, b", " c ", 'd "x"', "e")
+    command.refuses("no column 'c'", "domain", odd, "--out", out, "--force --columns c,e")
     command.refuses("no column 'z'", "domain", path, "--out", out, "--force --drop z")
     command.refuses("does not exist", "domain", tmp_path / "u.csv", "--out", out, "--force")

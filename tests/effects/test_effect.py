@@ -650,6 +650,8 @@ def test_command_line(command: CommandLine, tmp_path) -> None:
         (f"effect {tmp_path / 'no.npz'} --treatment a --outcome b", "does not exist"),
         (f"{words} --plot forest.txt", "ends in"),
         (f"{words} --levels yes", "two levels"),
+        (f"{words} --levels yes,yes", "levels 'yes' and 'yes': the two are the same"),
+        (f"{words} --levels yes,x", "levels: 'x' is no level of 'smoke'; it has 'yes' and 'no'"),
         (f"{words[: -len(str(graph))]}{path}", "not a graph"),
     ):
         code, out, err = command(wrong)
