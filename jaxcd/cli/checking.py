@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from jaxcd.cli.shared import AsJson, DomainFile, File, argument
+from jaxcd.cli.shared import AsJson, DomainFile, File, argument, check_one_file
 
 __all__ = ["check", "verify"]
 
@@ -25,6 +25,7 @@ def check(file: File, domain: DomainFile, as_json: AsJson = False) -> None:
     import jaxcd
     from jaxcd.data.checking import check_file
 
+    check_one_file(file)
     found = check_file(file, domain=jaxcd.Domain.read(domain))
     if as_json:
         print(json.dumps(found.to_json_dict(), indent=2, allow_nan=False))

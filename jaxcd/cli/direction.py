@@ -16,6 +16,7 @@ from jaxcd.cli.shared import (
     NoPrivacyFlag,
     SimulatedNoiseFlag,
     TotalEpsilon,
+    check_one_file,
     number_option,
     option,
     whole_option,
@@ -133,6 +134,7 @@ def direction(
     paid.check_certificate_out(certificate_out)
     total = options.ledger(ledger, budget=budget)
     noise, key = options.randomness(seed=seed, simulated=simulated_noise)
+    check_one_file(file)
     columns, left_out = _columns(file, x, y, declared=declared, private=not no_privacy)
     with paid.kept():
         named = _run(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from jaxcd.cli.shared import File, listed, option
+from jaxcd.cli.shared import File, check_one_file, listed, option
 from jaxcd.errors import OptionError
 
 __all__ = ["draft"]
@@ -51,6 +51,7 @@ def draft(
         raise OptionError(f"file {str(out)!r} exists; give another one, or --force to overwrite it")
     if out.exists() and file.exists() and out.samefile(file):
         raise OptionError(f"--out {str(out)!r} is the data file itself; give another one")
+    check_one_file(file)
     from jaxcd.data.drafting import draft_of_file
 
     only = None if columns is None else listed(columns)

@@ -189,10 +189,9 @@ def knowledge(file: Path | None) -> Knowledge | None:
     check_there(file, name="--knowledge: file", wanted="a JSON file", of="*.json")
     text = read_text(file, "--knowledge: file")
     try:
-        content = parsed(text)
-    except FormatError as error:
-        raise FormatError(f"--knowledge: file {str(file)!r}: {error}") from None
-    return Knowledge.from_json_dict(content)
+        return Knowledge.from_json_dict(parsed(text))
+    except (FormatError, OptionError) as error:
+        raise type(error)(f"--knowledge: file {str(file)!r}: {error}") from None
 
 
 def test(name: str) -> Any:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import glob
 import re
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from jaxcd.errors import DataError
 from jaxcd.places import check_there
 
 
@@ -59,6 +61,17 @@ def listed(text: str) -> list[str]:
 def argument(words: str) -> Any:
     """An argument and its help."""
     return typer.Argument(help=words, show_default=False)
+
+
+def check_one_file(path: Path) -> None:
+    """Raises DataError for a pattern of several files, where one is read."""
+    if path.exists() or not any(sign in str(path) for sign in "*?["):
+        return
+    if found := sorted(glob.glob(str(path), recursive=True)):
+        raise DataError(
+            f"file {str(path)!r} is a pattern of {len(found):,} files, and one is read; give one "
+            f"of them, such as {found[0]!r}"
+        )
 
 
 def check_release(path: Path) -> None:

@@ -118,38 +118,40 @@ class LevelIndex:
         return self._numbers[number] if number in self._numbers else self._spelled.get(number)
 
 
+def _a(kind: str) -> str:
+    return f"an {kind}" if kind == "ordinal" else f"a {kind}"
+
+
 def _checked_levels(levels: object, kind: str) -> tuple[Level, ...]:
     """The levels as a tuple of plain Python values, or a DomainError."""
     if isinstance(levels, (str, bytes)) or not isinstance(levels, Iterable):
         raise DomainError(
-            f"levels of a {kind} column must be a sequence such as ('yes', 'no'), not {levels!r}"
+            f"levels of {kind} column must be a sequence such as ('yes', 'no'), not {levels!r}"
         )
     plain: list[Level] = []
     for level in levels:
         value = level.item() if isinstance(level, np.generic) else level
         if not isinstance(value, (str, bool, int, float)):
             raise DomainError(
-                f"level {shown(value)} of a {kind} column must be text, a number or a truth value"
+                f"level {shown(value)} of {kind} column must be text, a number or a truth value"
             )
         if isinstance(value, str) and not is_writable(value):
             raise DomainError(
-                f"level {value!r} of a {kind} column holds half of a surrogate pair, which no file "
+                f"level {value!r} of {kind} column holds half of a surrogate pair, which no file "
                 "can hold; correct it"
             )
         if isinstance(value, float) and not math.isfinite(value):
             raise DomainError(
-                f"level {value!r} of a {kind} column must be finite; leave missing values out"
+                f"level {value!r} of {kind} column must be finite; leave missing values out"
             )
         if isinstance(value, int) and abs(value) > sys.float_info.max:
             raise DomainError(
-                f"level {shown(value)} of a {kind} column is beyond the largest float; correct it, "
+                f"level {shown(value)} of {kind} column is beyond the largest float; correct it, "
                 "or declare the level as text"
             )
         plain.append(value)
     if not plain:
-        raise DomainError(
-            f"levels of a {kind} column must not be empty; declare at least one level"
-        )
+        raise DomainError(f"levels of {kind} column must not be empty; declare at least one level")
     seen: dict[tuple[bool, Level], Level] = {}
     spelled = {
         reading(level): level
@@ -160,11 +162,11 @@ def _checked_levels(levels: object, kind: str) -> tuple[Level, ...]:
         identity = (isinstance(value, str), value)
         if identity in seen:
             raise DomainError(
-                f"level {value!r} of a {kind} column is declared twice; give each level once"
+                f"level {value!r} of {kind} column is declared twice; give each level once"
             )
         if not isinstance(value, str) and value in spelled:
             raise DomainError(
-                f"levels {spelled[value]!r} and {value!r} of a {kind} column cannot be told apart "
+                f"levels {spelled[value]!r} and {value!r} of {kind} column cannot be told apart "
                 "in a file; keep one"
             )
         seen[identity] = value
@@ -176,7 +178,7 @@ def _check_other(other: object, levels: tuple[Level, ...], kind: str) -> None:
         type(other) is type(level) and other == level for level in levels
     ):
         raise DomainError(
-            f"other = {shown(other)} of a {kind} column is none of its levels; declare it as a "
+            f"other = {shown(other)} of {kind} column is none of its levels; declare it as a "
             "level, or leave it out"
         )
 
@@ -189,7 +191,7 @@ def _checked_missing(missing: object, kind: str) -> tuple[Level, ...] | None:
         return ()
     if isinstance(missing, (str, bytes, Mapping)) or not isinstance(missing, Iterable):
         raise DomainError(
-            f"missing = {shown(missing)} of a {kind} column must be true (an empty cell, NA, null) "
+            f"missing = {shown(missing)} of {kind} column must be true (an empty cell, NA, null) "
             "or a list of the cells that also mean a missing value, such as [999]"
         )
     cells = tuple(cell.item() if isinstance(cell, np.generic) else cell for cell in missing)
@@ -198,7 +200,7 @@ def _checked_missing(missing: object, kind: str) -> tuple[Level, ...] | None:
         is_finite = number is not None and abs(number) <= sys.float_info.max
         if not (cell is None or isinstance(cell, str) or is_finite):
             raise DomainError(
-                f"missing = {shown(cell)} of a {kind} column must be text or a finite number"
+                f"missing = {shown(cell)} of {kind} column must be text or a finite number"
             )
     return tuple(cell for cell in cells if cell is not None)
 
@@ -248,15 +250,15 @@ class _Leveled(_MayBeMissing):
     is_discrete: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "levels", _checked_levels(self.levels, self.kind))
-        _check_other(self.other, self.levels, self.kind)
-        object.__setattr__(self, "missing", _checked_missing(self.missing, self.kind))
+        object.__setattr__(self, "levels", _checked_levels(self.levels, _a(self.kind)))
+        _check_other(self.other, self.levels, _a(self.kind))
+        object.__setattr__(self, "missing", _checked_missing(self.missing, _a(self.kind)))
         index = LevelIndex(self.levels)
         for cell in self.missing or ():
             if index.code(cell) is not None:
                 raise DomainError(
-                    f"missing = {cell!r} of a {self.kind} column is one of its levels; keep it in "
-                    "one of the two lists"
+                    f"missing = {cell!r} of {_a(self.kind)} column is one of its levels; keep it "
+                    "in one of the two lists"
                 )
 
     def codes_of(self, cells: Sequence[object]) -> np.ndarray:
@@ -365,7 +367,7 @@ class Binned(_MayBeMissing):
                 f"{list(edges)}"
             )
         object.__setattr__(self, "edges", edges)
-        object.__setattr__(self, "missing", _checked_missing(self.missing, self.kind))
+        object.__setattr__(self, "missing", _checked_missing(self.missing, _a(self.kind)))
 
     @property
     def levels(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -447,7 +449,7 @@ class Numeric:
     is_discrete: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "missing", _checked_missing(self.missing, self.kind))
+        object.__setattr__(self, "missing", _checked_missing(self.missing, _a(self.kind)))
         if not (self.lower is None and self.upper is None):
             self._check_bounds()
         if self.other is None:

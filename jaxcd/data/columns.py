@@ -31,7 +31,7 @@ from jaxcd.data.column_types import (
     Ordinal,
     shown,
 )
-from jaxcd.errors import DataError
+from jaxcd.errors import DataError, DomainError
 
 MISSING_TEXTS = frozenset({"", "NA", "N/A", "#N/A", "NaN", "nan", "NAN", "null", "NULL"})
 """Texts that mean a missing value, unless they are declared as levels."""
@@ -362,7 +362,10 @@ def _infer_column(raw: RawColumn) -> Column:
     known = [cell for cell in uniques if not is_missing(cell)]
     missing = True if len(known) < len(uniques) else None
     if raw.ordered_levels is not None:
-        return Ordinal(raw.ordered_levels, missing=missing)  # type: ignore[arg-type]
+        try:
+            return Ordinal(raw.ordered_levels, missing=missing)  # type: ignore[arg-type]
+        except DomainError as error:  # such as the intervals of pandas.cut
+            raise DataError(f"column {raw.name!r}: {error}; turn the column into text") from None
     if raw.untyped and known and all(_spells_number(cell) for cell in known):
         return _infer_numbers(raw, missing is not None)
     if len(uniques) > MAX_INFERRED_LEVELS:

@@ -424,6 +424,9 @@ def domain_from_json(text: str) -> Domain:
     unknown = set(content) - {"columns", "declared"}
     if unknown:
         raise FormatError(f"unknown key {min(unknown)!r}; the keys are columns and declared")
+    declared = content.get("declared", True)
+    if not isinstance(declared, bool):
+        raise DomainError(f'"declared" must be true or false, not {json.dumps(declared)}')
     columns: dict[str, Column] = {}
     ignored: dict[str, str] = {}
     people: list[str] = []
@@ -446,7 +449,7 @@ def domain_from_json(text: str) -> Domain:
         )
     return Domain(
         columns,
-        declared=content.get("declared", True),
+        declared=declared,
         ignored=ignored,
         person=people[0] if people else None,
         interventions=interventions,

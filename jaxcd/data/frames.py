@@ -35,7 +35,13 @@ def checked_names(names: Sequence[object]) -> tuple[str, ...]:
                 f"column {position} has the name {name!r}, which is not text; rename the column"
             )
         if not name:
-            raise DataError(f"column {position} has no name; name every column")
+            numbers = (
+                "; if it holds row numbers, as pandas' to_csv writes them, delete it (index=False "
+                "writes none)"
+            )
+            raise DataError(
+                f"column {position} has no name; name every column{numbers * (position == 1)}"
+            )
         if name in seen:
             raise DataError(f"column {name!r} occurs twice; rename or drop one of the two")
         seen.add(name)

@@ -295,7 +295,8 @@ def test_from_array() -> None:
         (np.zeros((0, 2)), {}, "at least 2 rows"),
         (np.zeros((4, 2)), {"names": ["a"]}, "one name for each of the 2"),
         (np.zeros((4, 2)), {"names": ["a", "a"]}, "'a' occurs twice"),
-        (np.zeros((4, 2)), {"names": ["a", ""]}, "column 2 has no name"),
+        (np.zeros((4, 2)), {"names": ["a", ""]}, "column 2 has no name; name every column$"),
+        (np.zeros((4, 2)), {"names": ["", "a"]}, "column 1 has no name.*row numbers.*index=False"),
         ([[1, 2], [3]], {}, "row 2 has 1 values"),
         (np.array([[1, np.nan], [2, np.nan]]), {}, "'x2' holds missing values only"),
         (np.full((4, 2), 1j), {}, "'x1', row 1: a cell holds a complex"),
@@ -490,6 +491,14 @@ def test_an_ordered_categorical_keeps_its_order_at_every_door(
             frame = pd.DataFrame({"x": pd.arrays.ArrowExtensionArray(frame["x"]), "y": 0.5})
         found = Domain.infer(frame)["x"]
     assert found == Ordinal(tuple(levels), missing=True)
+
+
+def test_intervals_of_pandas_are_refused_by_the_name_of_their_column() -> None:
+    frame = pd.DataFrame({"age": pd.cut([1, 5, 9], [0, 4, 10]), "y": 0.5})
+    words = "column 'age': level Interval.* of an ordinal column .*; turn the column into text"
+    refused(DataError, words, Domain.infer, frame)
+    frame["age"] = frame["age"].astype(str)
+    assert Domain.infer(frame)["age"] == Categorical(("(0, 4]", "(4, 10]"))
 
 
 def test_an_order_that_chunks_do_not_agree_on_is_none() -> None:

@@ -127,7 +127,11 @@ def test_documented_json_format(tmp_path: Path) -> None:
         ("[]", FormatError, "expected an object"),
         ('{"columns": {}}', DomainError, "at least one column"),
         ('{"columns": {"a": {"type": "numeric"}}, "version": 2}', FormatError, "'version'"),
-        ('{"columns": {"a": {"type": "numeric"}}, "declared": 1}', DomainError, "declared"),
+        (
+            '{"columns": {"a": {"type": "numeric"}}, "declared": "true"}',
+            DomainError,
+            '"declared" must be true or false, not "true"',
+        ),
         ('{"columns": {"a": {"levels": [1]}}}', FormatError, "'a'"),
         ('{"columns": {"a": {"type": "continuous"}}}', DomainError, "'continuous'"),
         ('{"columns": {"a": {"type": ["numeric"]}}}', DomainError, "unknown type"),

@@ -412,5 +412,12 @@ def test_the_command(command: CommandLine, tmp_path: Path) -> None:
     command.shows("domain", odd, "--out", out, "--force --columns", wanted)
     assert jaxcd.Domain.read(out).names == ("a, b", " c ", 'd "x"', "e")
     command.refuses("no column 'c'", "domain", odd, "--out", out, "--force --columns c,e")
+    (tmp_path / "lake").mkdir()
+    for part in "ab":
+        pd.DataFrame({"a": [1, 2], "b": [0, 1]}).to_parquet(tmp_path / "lake" / f"{part}.parquet")
+    said = f"is a pattern of 2 files, and one is read; give one of them, such as '{tmp_path}"
+    lake = tmp_path / "lake" / "*.parquet"
+    command.refuses(said, "domain", lake, "--out", out, "--force")
+    command.refuses(said, "check", lake, "--domain", out)
     command.refuses("no column 'z'", "domain", path, "--out", out, "--force --drop z")
     command.refuses("does not exist", "domain", tmp_path / "u.csv", "--out", out, "--force")
