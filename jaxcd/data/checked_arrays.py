@@ -36,10 +36,19 @@ def frozen_block(block: Any, dtype: Any) -> NDArray:
                 "codes must fit a 32-bit integer and not be negative; count levels from 0"
             )
     result = np.asarray(array, dtype=dtype, order="F")
-    if result.flags.writeable and np.shares_memory(result, array):
+    if _is_writable(result) and np.shares_memory(result, array):
         result = result.copy(order="F")
     result.setflags(write=False)
     return result
+
+
+def _is_writable(array: Any) -> bool:
+    """Whether the array, or one that it is a view of, can be written to."""
+    while isinstance(array, np.ndarray):
+        if array.flags.writeable:
+            return True
+        array = array.base
+    return False
 
 
 def checked_mask(mask: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:

@@ -83,7 +83,7 @@ def raw_columns_of_array(
             plain[np.ma.getmaskarray(values)] = None
         values = plain
     array = (
-        values
+        np.asarray(values)  # no matrix
         if isinstance(values, np.ndarray)
         else _array(values, None if strict or names is None else len(names))
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import pickle
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -320,6 +321,32 @@ def test_from_codes() -> None:
     assert data.codes[0, 0] == 0  # a writable array is copied
     mine.setflags(write=False)
     assert np.shares_memory(Dataset.from_codes(mine, domain=CODES_DOMAIN).codes, mine)
+    view = mine[:]
+    assert np.shares_memory(Dataset.from_codes(view, domain=CODES_DOMAIN).codes, mine)
+
+
+def test_a_read_only_view_of_a_writable_array_is_copied() -> None:
+    base = np.array([[0, 1, 1], [2, 0, 1]], dtype=np.int32)
+    numbers = np.full((1, 3), 0.5)
+    view, more = base.T[:], numbers.T[:]
+    for each in (view, more):
+        each.setflags(write=False)
+    domain = Domain({**CODES_DOMAIN.columns, "x": Numeric(0, 1)})
+    data = Dataset(domain, view, more)
+    base[:], numbers[:] = 0, 0.0
+    assert data.discrete.tolist() == [[0, 2], [1, 0], [1, 1]]
+    assert data.numeric.tolist() == [[0.5]] * 3
+
+
+def test_a_matrix_is_an_array() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PendingDeprecationWarning)
+        cells = np.matrix([[0.5, 1], [1, 0], [1, 2]])
+        hidden = np.ma.masked_array(cells, mask=False)
+    for values in (cells, hidden):
+        data = Dataset.from_array(values)
+        assert data.values("x1").tolist() == [0.5, 1, 1]
+        assert data.column("x2").tolist() == [1, 0, 2]
 
 
 @pytest.mark.parametrize(
