@@ -32,7 +32,8 @@ def covers(
     Args:
         sets: of positions, in any order.
         cardinalities: the number of codes of each column.
-        most_cells: a cover has at most so many cells, or is one of the given sets.
+        most_cells: a cover has at most so many cells, or is one of the given sets, or holds a
+            column of more levels than the root of that, beside others of at most the root.
 
     Returns:
         Sorted sets of positions, none of which is part of another.

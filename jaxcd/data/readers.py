@@ -37,7 +37,7 @@ from jaxcd.data.dataset import Dataset, from_raw_columns, reads_strictly
 from jaxcd.data.domain import Domain
 from jaxcd.data.frames import checked_names
 from jaxcd.data.well_formed_csv import well_formed_columns
-from jaxcd.errors import DataError
+from jaxcd.errors import DataError, OptionError
 from jaxcd.json_files import is_utf16, no_utf8
 from jaxcd.places import check_there
 
@@ -76,6 +76,7 @@ def read_csv(
             ``strict``, a row of another length.
         FormatError: If the domain file is malformed.
         DomainError: If the domain file declares no domain.
+        OptionError: ``path`` is no path.
 
     Example:
         >>> import jaxcd, pathlib, tempfile
@@ -87,6 +88,11 @@ def read_csv(
         >>> jaxcd.read_csv(path, domain=domain).codes.tolist()
         [[1, 2], [0, 0], [1, 1]]
     """
+    if not isinstance(path, (str, Path)):
+        raise OptionError(
+            f"path: a {type(path).__name__} is no path of a file; for a data frame use "
+            "jaxcd.Dataset.from_frame(frame, domain=domain)"
+        )
     if isinstance(domain, (str, Path)):
         domain = Domain.read(domain)
     numbers = None

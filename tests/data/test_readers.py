@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from jaxcd.data import Categorical, Dataset, Domain, Numeric, Ordinal, read_csv
 from jaxcd.data.column_types import Column
 from jaxcd.data.readers import ROWS_AT_A_TIME
-from jaxcd.errors import DataError, DomainError, FormatError
+from jaxcd.errors import DataError, DomainError, FormatError, OptionError
 from tests.helpers import refused
 
 DOMAIN = Domain(
@@ -124,6 +124,7 @@ def test_missing_texts_may_be_declared_as_levels(tmp_path: Path) -> None:
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     refused(DataError, r"nowhere\.csv.*does not exist", read_csv, tmp_path / "nowhere.csv")
+    refused(OptionError, "a DataFrame is no path.*from_frame", read_csv, pd.DataFrame({"a": [1]}))
     refused(DataError, "unknown kind", read_csv, write(tmp_path, GOOD, "people.xls"))
     (tmp_path / "latin.csv").write_bytes("a,b\né,1\n".encode("latin-1"))
     refused(DataError, "UTF-8", read_csv, tmp_path / "latin.csv")
