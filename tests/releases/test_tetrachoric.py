@@ -232,6 +232,21 @@ def test_constants_and_ties_tell_nothing_and_break_nothing() -> None:
                     assert run.graph.n_edges == 0
 
 
+@pytest.mark.parametrize("zeros", [1.0, 0.99])
+def test_a_column_that_is_nearly_constant_takes_no_edge_from_the_others(zeros: float) -> None:
+    rng, n = np.random.default_rng(0), 5_000
+    values = np.cumsum(rng.normal(size=(n, 4)), axis=1)
+    values[:, 3] = np.where(rng.random(n) < zeros, 0.0, 3.0 + rng.normal(size=n))
+    domain = numbers([f"v{j}" for j in range(4)], -9.0, 9.0)
+    bought = jaxcd.release(
+        jaxcd.Dataset.from_array(values, domain=domain),
+        jaxcd.Tetrachoric(),
+        budget=jaxcd.Budget(2.0, 1e-6),
+        noise=simulated(),
+    )
+    assert joined(jaxcd.search(bought)) == {frozenset(("v0", "v1")), frozenset(("v1", "v2"))}
+
+
 def test_two_rows_and_two_columns() -> None:
     for p, n in ((2, 50), (2, 2), (3, 2)):
         bought = jaxcd.release(chain(p, n), jaxcd.Tetrachoric(), budget=BUDGET, noise=simulated())

@@ -88,7 +88,9 @@ class _PreparedTetrachoric(PreparedPartialCorrelation):
 
 
 def rows_of_pairs(release: Any) -> np.ndarray:
-    """N of the measured pairs, float64; where all were measured of at most 2,000 of them."""
+    """N of the measured pairs that tell something, float64; where all were measured of at most
+    2,000 of them.
+    """
     precision, variances = np.linalg.inv(release.correlation), release.measured_correlations[1]
     p, scale = len(precision), np.sqrt(np.diag(precision))
     i, j = release.pairs.T
@@ -99,8 +101,10 @@ def rows_of_pairs(release: Any) -> np.ndarray:
         moves -= r[:, None] / 2 * (own / scale[:, None] ** 2)[i]
         moves -= r[:, None] / 2 * (own / scale[:, None] ** 2)[j]
         rows: np.ndarray = (1 - r**2) ** 2 / (moves**2 @ variances)
-        return rows
-    some = np.unique(np.linspace(0, len(i) - 1, min(len(i), _MOST_PAIRS)).astype(np.int64))
+        return rows[release.tells]
+    told = np.flatnonzero(release.tells)
+    places = np.linspace(0, len(told) - 1, min(len(told), _MOST_PAIRS)).astype(np.int64)
+    some = told[np.unique(places)]
     between = np.zeros((p, p))
     between[i, j] = between[j, i] = variances
     found = np.zeros(len(some))

@@ -104,6 +104,7 @@ _ROUNDED = 1 - 2.0**-40
 # The share of the measured pairs that are less precise than the score takes all to be; chosen on
 # the same models.
 _LESS_PRECISE = 0.25
+_MOST_TELLING = 50.0
 
 
 @final
@@ -338,12 +339,25 @@ class ReleasedTetrachoric(Release):
         found = sign_product(self._cuts[first], self._cuts[second], strength)
         return self.n_samples * found
 
+    @cached_property
+    def tells(self) -> np.ndarray:
+        """Which of the measured pairs tell something, bool (m,): those whose variance is at most 50
+        times that which a quarter of them stays below.  A nearly constant column tells nothing of
+        any other, and must not take from what others tell.
+        """
+        variances = self.measured_correlations[1]
+        few = float(np.quantile(variances, _LESS_PRECISE)) if len(variances) else 0.0
+        told: np.ndarray = variances <= _MOST_TELLING * few
+        return told
+
     @property
     def joinable(self) -> np.ndarray:
-        """Which pairs were measured, bool (p, p): no other is joined by an edge."""
+        """Which pairs were measured and tell something, bool (p, p): no other is joined by an
+        edge.
+        """
         p = len(self.names)
         found = np.zeros((p, p), dtype=bool)
-        i, j = self.pairs.T
+        i, j = self.pairs[self.tells].T
         found[i, j] = found[j, i] = True
         return found
 
@@ -357,7 +371,7 @@ class ReleasedTetrachoric(Release):
     @cached_property
     def effective_samples(self) -> float:
         """The number of normal rows without noise whose partial correlations given all other
-        columns are as precise as those of three measured pairs of four, at most n
+        columns are as precise as those of three of four pairs that tell something, at most n
         (:func:`jaxcd.releases.tetrachoric.partial_correlations.rows_of_pairs`).
         """
         if not len(self.pairs):
