@@ -19,6 +19,7 @@ from jaxcd.api import Algorithm
 from jaxcd.decisions import Threshold
 from jaxcd.errors import DataError, DomainError, OptionError
 from jaxcd.releases import Discretised, Features, Histogram, LogLinear, Marginals, SecondMoments
+from tests.catalogue import KINDS, KindRow
 from tests.helpers import refused, simulated
 
 PURE, BOTH = jaxcd.Budget(1.0), jaxcd.Budget(1.0, 1e-6)
@@ -238,6 +239,17 @@ def test_the_warning_goes_where_rows_or_epsilon_grow(domain, linear):
         assert warnings[0] and not warnings[-1] and sorted(warnings, reverse=True) == warnings
 
 
+def test_the_rows_of_a_person_share_epsilon():
+    """With k rows a person noise is that of epsilon / k, and so is the warning of few rows."""
+    domain = discrete(2, 2)
+    four = jaxcd.recommend(domain, 2_000, budget=jaxcd.Budget(4.0, max_rows_per_person=4))
+    assert "noise of 2.83" in " ".join(four.reasons) and four.warning
+    epsilon = float(four.warning.rpartition("= ")[2])
+    for share, few in ((1, False), (0.95, True)):
+        budget = jaxcd.Budget(share * epsilon, max_rows_per_person=4)
+        assert (jaxcd.recommend(domain, 2_000, budget=budget).warning is not None) is few
+
+
 def test_the_epsilon_that_a_warning_names_is_enough():
     domain = discrete(2, 2, 2)
     warning = jaxcd.recommend(domain, 2_000, budget=PURE).warning
@@ -359,7 +371,10 @@ def test_fewer_rows_than_features_are_refused_at_once():
 class TestPlanOfRelease:
     """Noise that the planner states, against the noise of releases."""
 
-    @pytest.mark.parametrize("budget", [BOTH, GAUSSIAN, jaxcd.Budget(0.5, 1e-6)])
+    @pytest.mark.parametrize(
+        "budget",
+        [BOTH, GAUSSIAN, jaxcd.Budget(0.5, 1e-6), jaxcd.Budget(1.0, max_rows_per_person=10)],
+    )
     def test_histogram(self, budget):
         domain = discrete(*[2] * 10)
         data = jaxcd.Dataset.from_codes(np.zeros((100, 10), dtype=np.int32), domain=domain)
@@ -369,6 +384,16 @@ class TestPlanOfRelease:
         # 1,023 cells, kurtosis of Laplace noise 6: the standard deviation is known to 3.5 %
         np.testing.assert_allclose(np.sqrt(np.mean(empty**2)), planned.noise, rtol=0.14)
         assert planned.smallest_share == pytest.approx(3 * planned.noise / 100)
+
+    @pytest.mark.parametrize("row", KINDS, ids=lambda row: type(row.kind).__name__)
+    def test_noise_grows_with_the_rows_of_a_person(self, row: KindRow):
+        """k rows share what a budget buys; what rounding adds does not grow."""
+        domain = row.data(500).domain
+        one, four = (
+            plan_release(domain, 500, kind=row.kind, budget=budget).noise
+            for budget in (jaxcd.Budget(8.0, 1e-6), jaxcd.Budget(8.0, 1e-6, max_rows_per_person=4))
+        )
+        assert four > 3 * one
 
     @pytest.mark.parametrize("kind", [jaxcd.Marginals(), jaxcd.LogLinear()])
     @pytest.mark.parametrize("budget", [PURE, BOTH, GAUSSIAN], ids=["laplace", "zcdp", "gaussian"])

@@ -120,10 +120,11 @@ def _records(count: float) -> str:
 def plan_release(domain: Domain, n_samples: int, *, kind: ReleaseKind, budget: Budget) -> Plan:
     r"""How large the noise of a release would be.
 
-    The noise is, for a histogram, that of a cell, sqrt(2) 2 / epsilon; for marginals, that of an
-    interaction of the first round, when all pairs are bought; for second moments, that of an entry
-    of the last round if the earlier ones found the right units, n times the noise on a correlation;
-    for features, n times that on a correlation of two features.  No data is read.
+    The noise is, for a histogram, that of a cell, sqrt(2) 2 k / epsilon with k the budget's
+    ``max_rows_per_person``; for marginals, that of an interaction of the first round, when all
+    pairs are bought; for second moments, that of an entry of the last round if the earlier ones
+    found the right units, n times the noise on a correlation; for features, n times that on a
+    correlation of two features.  No data is read.
 
     Args:
         domain: the declared domain.

@@ -368,9 +368,7 @@ def _by_cells(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
             "its noise grows with the number of columns, and where a histogram fits it mostly "
             "found less",
         )
-        return _release(
-            kind, tuple(reasons), (pairs, *private), _few_rows(n_samples, budget.epsilon)
-        )
+        return _release(kind, tuple(reasons), (pairs, *private), _few_rows(n_samples, budget))
     limit = MOST_KNOWN_CELLS if known > MOST_KNOWN_CELLS else Histogram().max_cells
     joint = Alternative(
         Histogram.title,
@@ -607,13 +605,16 @@ def _smallest_share(domain: Domain, n_samples: int, choice: Choice, budget: Budg
     return planned.smallest_share
 
 
-def _few_rows(n_samples: int, epsilon: float) -> str | None:
-    if n_samples * epsilon >= _LEAST_COUNT:
+def _few_rows(n_samples: int, budget: Budget) -> str | None:
+    most = budget.max_rows_per_person
+    count = n_samples * budget.epsilon / most
+    if count >= _LEAST_COUNT:
         return None
+    shared = f" / {most} (rows of a person)" if most > 1 else ""
     return (
-        f"rows times epsilon are {n_samples * epsilon:,.0f}, and below {_LEAST_COUNT:,} half of "
+        f"rows times epsilon{shared} are {count:,.0f}, and below {_LEAST_COUNT:,} half of "
         "the graph or more can be missed where levels are rare or effects weak; "
-        f"for {n_samples:,} rows that is epsilon = {_LEAST_COUNT / n_samples:.2g}"
+        f"for {n_samples:,} rows that is epsilon = {most * _LEAST_COUNT / n_samples:.2g}"
     )
 
 

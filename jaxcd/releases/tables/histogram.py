@@ -29,7 +29,7 @@ from jaxcd.data import Domain
 from jaxcd.data.interventions import Interventions
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.ops.interactions import interaction, subsets
-from jaxcd.privacy import Accountant, Budget, PrivacyCost, Unit
+from jaxcd.privacy import Accountant, Budget, Ledger, PrivacyCost, Unit
 from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.queries import Door
 from jaxcd.releases.base import Release, ReleaseKind, facts_of_rows, paid
@@ -141,10 +141,10 @@ class Histogram(ReleaseKind):
             )
 
     def plan(self, domain: Domain, n_samples: int, *, budget: Budget) -> Plan:
-        """The noise on a cell, sqrt(2) 2 / epsilon."""
+        """The noise on a cell, sqrt(2) 2 k / epsilon, with k the most rows of a person."""
         self.check(domain, n_samples)
         return Plan.of(
-            math.sqrt(2) * HISTOGRAM_SENSITIVITY / budget.epsilon,
+            math.sqrt(2) * HISTOGRAM_SENSITIVITY / Ledger(budget).epsilon_limit,
             n_samples,
             number="cell",
             unit=budget.unit,
