@@ -116,6 +116,35 @@ def test_almost_no_noise_gives_the_data_back(folder: Path, command: CommandLine)
     )
 
 
+def test_the_domain_file_beside_it_reads_what_was_written(
+    folder: Path, command: CommandLine
+) -> None:
+    """Levels, bins, numbers that were cut and missing cells; with almost no noise all of them."""
+    domain = jaxcd.Domain(
+        {
+            "grade": jaxcd.Ordinal(LEVELS, missing=("?",)),
+            "sex": jaxcd.Categorical(("f", "m"), other="m"),
+            "height": jaxcd.Binned((150.0, 170.0, 180.0, 200.0), missing=(999,)),
+            "weight": jaxcd.Numeric(40.0, 120.0),
+        }
+    )
+    domain.write(folder / "domain.json")
+    rows = ["?,f,150,40", "low,m,179.5,119", "high,f,999,80", "middle,m,200,79"] * 9
+    (folder / "people.csv").write_text("\n".join(["grade,sex,height,weight", *rows]) + "\n")
+    command.shows(words(folder, "--mechanism krr --epsilon-ldp 300", BINS))
+    result = folder / "randomised.domain.json"
+    command.shows(["check", folder / "randomised.csv", "--domain", result])  # exit code 0: all fit
+    given = local.discretise_columns(jaxcd.read_csv(folder / "people.csv", domain=domain), bins=5)
+    read = jaxcd.read_csv(folder / "randomised.csv", domain=jaxcd.Domain.read(result), strict=True)
+    assert np.array_equal(read.codes, given.codes)
+    assert read.domain.cardinalities == given.domain.cardinalities
+    assert read.domain["sex"] == domain["sex"]
+    content = json.loads((folder / "randomised.guarantee.json").read_text())
+    assert content["columns"] == json.loads(result.read_text())["columns"]
+    refused = words(folder, KRR, BINS, "--force --domain-out", folder / "domain.json")
+    command.refuses("is what --domain names, too", refused)
+
+
 def test_existing_files_are_kept_unless_forced(folder: Path, command: CommandLine) -> None:
     command.shows(words(folder, KRR, BINS))
     before = (folder / "randomised.csv").read_text()

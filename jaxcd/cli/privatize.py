@@ -7,7 +7,7 @@ refused about it is refused before the data is read.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -87,6 +87,10 @@ def privatize(
     guarantee_out: Annotated[
         Path | None, option("The guarantee (JSON) to write. (Default: OUT with .guarantee.json.)")
     ] = None,
+    domain_out: Annotated[
+        Path | None,
+        option("The domain file to write, which reads --out. (Default: OUT with .domain.json.)"),
+    ] = None,
     ledger: Annotated[
         Path | None, option("Ledger file that epsilon-LDP is charged to (see `jaxcd ledger`).")
     ] = None,
@@ -105,12 +109,11 @@ def privatize(
     from jaxcd.cli import options, paid
     from jaxcd.local.randomising import check_one_row_each
 
-    promise = (
-        out.with_name(out.name.removesuffix(".csv") + ".guarantee.json")
-        if guarantee_out is None
-        else guarantee_out
-    )
-    _check_files(file, domain, out, promise, ledger, force=force)
+    stem = out.name.removesuffix(".csv")
+    promise = guarantee_out or out.with_name(stem + ".guarantee.json")
+    reads = domain_out or out.with_name(stem + ".domain.json")
+    written = {"--out": out, "--guarantee-out": promise, "--domain-out": reads}
+    _check_files(file, domain, written, ledger, force=force)
     options.check_seed(seed, has_use=simulated_noise)
     declared = options.domain_of(domain)
     check_one_row_each(declared)
@@ -133,6 +136,7 @@ def privatize(
             chosen,
             out=out,
             guarantee_out=promise,
+            domain_out=reads,
             noise=noise,
             ledger=total,
             force=force,
@@ -140,11 +144,11 @@ def privatize(
         if as_json:
             print(promise.read_text(encoding="utf-8"), end="")
         else:
-            _show(chosen, found, data.n_samples, data.n_columns, out, promise)
+            _show(chosen, found, data.n_samples, data.n_columns, written)
 
 
 def _check_files(
-    file: Path, domain: Path, out: Path, promise: Path, ledger: Path | None, *, force: bool
+    file: Path, domain: Path, written: Mapping[str, Path], ledger: Path | None, *, force: bool
 ) -> None:
     """Refuses, before anything is read, files that are missing or that would be written over."""
     from jaxcd.cli.paid import check_apart
@@ -152,9 +156,9 @@ def _check_files(
 
     for name, path in (("FILE", file), ("--domain", domain)):
         check_there(path, name=f"{name}: file")
+    out = written["--out"]
     if not out.name.endswith(".csv"):
         raise OptionError(f"--out {str(out)!r} is no csv file; give one such as randomised.csv")
-    written = {"--out": out, "--guarantee-out": promise}
     check_apart(written, {"FILE": file, "--domain": domain, "--ledger": ledger})
     for name, path in written.items():
         check_new_file(name, path, force=force, option="--force")
@@ -260,8 +264,7 @@ def _show(
     found: LocalGuarantee,
     n_samples: int,
     n_columns: int,
-    out: Path,
-    promise: Path,
+    written: Mapping[str, Path],
 ) -> None:
     shown = ", ".join(
         f"{field.name}={getattr(mechanism, field.name)}"
@@ -285,6 +288,7 @@ def _show(
         ),
         ("truth", f"a whole record is reported as it is with probability {chances}"),
         ("proof", found.proof if found.proved else f"NOT PROVED: {found.proof}"),
-        ("written", f"{out}, {promise}"),
+        ("written", ", ".join(map(str, written.values()))),
+        ("read", f"with --domain {written['--domain-out']}"),
     ):
         print(f"{label:<13}{words}")

@@ -1,7 +1,7 @@
 """Randomised data as files: a csv, and a guarantee that says what it promises to each person.
 
 The guarantee file is JSON: ``mechanism`` (kind and parameters), ``guarantee``
-(:class:`LocalGuarantee`), ``columns`` (the declared levels, as in a domain file), ``n_samples``,
+(:class:`LocalGuarantee`), ``columns`` (those of the csv, as in a domain file), ``n_samples``,
 ``secure_noise`` and ``certificate`` (what ``jaxcd verify`` checks). It depends on the mechanism,
 the domain and the number of rows only, and whoever analyses the csv needs it: the channel follows
 from mechanism and columns.
@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import itertools
 import json
 import math
 from pathlib import Path
 from typing import Any
 
-from jaxcd.data import Dataset, Domain
+from jaxcd.data import Binned, Dataset, Domain, Ordinal
 from jaxcd.errors import OptionError
 from jaxcd.local.base import LocalGuarantee, LocalMechanism
 from jaxcd.local.randomising import charged_randomise, check_mechanism
@@ -34,6 +35,7 @@ def privatize(
     *,
     out: str | Path,
     guarantee_out: str | Path,
+    domain_out: str | Path | None = None,
     noise: NoiseSource | None = None,
     ledger: PrivacyFilter | None = None,
     force: bool = False,
@@ -44,8 +46,10 @@ def privatize(
         data: declared discrete columns.
         mechanism: how.
         out: the csv to write: the names in the first line, then one record a line, levels as
-            declared.
+            declared, and of a number that is read in bins the name of its bin.
         guarantee_out: the JSON to write.
+        domain_out: a domain file to write, which reads ``out`` (that of ``data`` does not know
+            names of bins); None for none.
         noise: None for the operating system's entropy; ``SimulatedNoise(key)`` in experiments.
         ledger: a LedgerFile (or Ledger) that epsilon_LDP is charged to.
         force: overwrite files that exist.
@@ -55,9 +59,9 @@ def privatize(
         off.
 
     Raises:
-        OptionError: a file exists (without ``force``) or its folder does not, both are the same
+        OptionError: a file exists (without ``force``) or its folder does not, two are the same
             file, or as for :func:`randomise`.
-        DomainError: as for :func:`randomise`.
+        DomainError: two bins of a column have one name, or as for :func:`randomise`.
         PrivacyError: as for :func:`randomise`.
 
     Guarantee:
@@ -78,17 +82,22 @@ def privatize(
     """
     check_mechanism(mechanism)
     csv, promise = Path(out), Path(guarantee_out)
-    for name, path in (("out", csv), ("guarantee_out", promise)):
+    files = {"out": csv, "guarantee_out": promise}
+    if domain_out is not None:
+        files["domain_out"] = Path(domain_out)
+    for name, path in files.items():
         check_new_file(name, path, force=force)
-    if csv.resolve() == promise.resolve():
-        raise OptionError(
-            f"out and guarantee_out must be two files, got {str(csv)!r} twice; give another name"
-        )
+    for (name, path), (other, same) in itertools.combinations(files.items(), 2):
+        if path.resolve() == same.resolve():
+            raise OptionError(
+                f"{name} and {other} must be two files, got {str(path)!r} twice; give another name"
+            )
+    written = _as_written(data.domain)
     randomised, guarantee, account = charged_randomise(data, mechanism, noise=noise, ledger=ledger)
     content = guarantee_json(
         mechanism,
         guarantee,
-        data.domain,
+        written,
         n_samples=data.n_samples,
         secure_noise=noise is None or isinstance(noise, SecureNoise),
     )
@@ -104,7 +113,20 @@ def privatize(
     promise.write_text(
         json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8"
     )
+    if domain_out is not None:
+        written.write(domain_out)
     return guarantee
+
+
+def _as_written(domain: Domain) -> Domain:
+    """That of the csv: a number that is read in bins is there the name of its bin."""
+    columns = {
+        name: Ordinal(column.levels, missing=column.missing)
+        if isinstance(column, Binned)
+        else column
+        for name, column in domain.columns.items()
+    }
+    return Domain(columns, declared=domain.declared, interventions=domain.interventions)
 
 
 def guarantee_json(
@@ -119,10 +141,7 @@ def guarantee_json(
     return {
         "mechanism": {"kind": type(mechanism).__name__, **_plain(mechanism)},
         "guarantee": _plain(guarantee),
-        "columns": {
-            name: {"type": column.kind, "levels": list(getattr(column, "levels", ()))}
-            for name, column in domain.columns.items()
-        },
+        "columns": domain.to_json_dict()["columns"],
         "n_samples": n_samples,
         "secure_noise": secure_noise,
     }
