@@ -58,7 +58,7 @@ from jaxcd.data import Domain, Numeric
 from jaxcd.data.interventions import Interventions
 from jaxcd.errors import DataError, OptionError
 from jaxcd.privacy import NO_PRIVACY, Budget, NoPrivacy, Unit
-from jaxcd.privacy.budget import delta_warning
+from jaxcd.privacy.budget import counted_words, delta_warning
 from jaxcd.releases import (
     Discretised,
     Features,
@@ -310,14 +310,14 @@ _MOST_NATS: float = _LIMITS["most_nats_of_an_edge"]
 def _discrete(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
     found = _by_cells(domain, n_samples, budget)
     # More budget and other releases hardly help here, so that it goes before what asks for more.
-    warning = _many_levels(domain, n_samples)
+    warning = _many_levels(domain, n_samples, counted_words(budget.unit))
     if warning is None:
         return found
     choice = replace(found.choice, reasons=_said(found.title, found.reasons, warning))
     return replace(found, choice=choice, warning=warning)
 
 
-def _many_levels(domain: Domain, n_samples: int) -> str | None:
+def _many_levels(domain: Domain, n_samples: int, counted: str) -> str | None:
     """A warning where the score's price of an edge is more than most edges are worth: the median
     over pairs of columns of what their numbers cost, without noise.
     """
@@ -327,8 +327,8 @@ def _many_levels(domain: Domain, n_samples: int) -> str | None:
         if cardinality
     ]
     levels = [k for k in known if k > 1]
-    counted = counted_levels(levels, FULL_LEVELS)
-    columns = [(k - 1, c - 1) for k, c in zip(levels, counted, strict=True)]
+    paid = counted_levels(levels, FULL_LEVELS)
+    columns = [(k - 1, c - 1) for k, c in zip(levels, paid, strict=True)]
     mean, margin = mean_and_margin(math.log(n_samples) / 2, CHANCE_FIT)
     pairs = list(combinations(columns, 2))
     prices = [mean * a * b + margin * c * d for (a, c), (b, d) in pairs]
@@ -337,8 +337,8 @@ def _many_levels(domain: Domain, n_samples: int) -> str | None:
         return None
     return (
         f"the columns have so many levels that an edge takes {numbers:,.0f} numbers, too many for "
-        f"{n_samples:,} rows: expect to miss half of the graph or more; merge levels, or search "
-        "the release by tests as well (pc)"
+        f"{n_samples:,} {counted}: expect to miss half of the graph or more; merge levels, or "
+        "search the release by tests as well (pc)"
     )
 
 
@@ -352,13 +352,16 @@ def _by_cells(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
     cells, known = n_cells(domain), n_known_cells(domain)
     kind = kind_of_release(domain)
     private = _private_searches(domain, n_samples, budget)
+    counted = counted_words(budget.unit)
     if kind == Histogram():
         and_codes = f", and {cells:,} with those of missing cells" if cells > known else ""
         planned = plan_release(domain, n_samples, kind=kind, budget=budget)
+        by_person = budget.unit is Unit.PERSON
+        one = "person changes them by 2 in all" if by_person else "record changes two of them by 1"
         reasons = [
             f"{domain.n_columns} columns have {known:,} cells together, at most "
-            f"{MOST_KNOWN_CELLS:,}{and_codes}: one record changes two of them by 1.",
-            f"A cell has {n_samples / cells:,.3g} rows on average and noise of "
+            f"{MOST_KNOWN_CELLS:,}{and_codes}: one {one}.",
+            f"A cell has {n_samples / cells:,.3g} {counted} on average and noise of "
             f"{planned.noise:.3g}, whose law the score knows.",
         ]
         if budget.delta > 0:
@@ -395,13 +398,12 @@ def _by_cells(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
         kind = LogLinear()
         hidden = plan_release(domain, n_samples, kind=kind, budget=budget).smallest_share
         return _release(
-            kind, tuple(reasons), (measured, joint, *private), _noisy(LogLinear, hidden)
+            kind, tuple(reasons), (measured, joint, *private), _noisy(LogLinear, hidden, counted)
         )
-    warning = _noisy(Marginals, planned.smallest_share)
+    warning = _noisy(Marginals, planned.smallest_share, counted)
     n_chosen = Marginals().n_selected(domain, n_samples, budget=budget)
-    return _release(
-        kind, tuple(reasons), (joint, *private), warning or _few_chosen(n_chosen, domain.n_columns)
-    )
+    warning = warning or _few_chosen(n_chosen, domain.n_columns, counted)
+    return _release(kind, tuple(reasons), (joint, *private), warning)
 
 
 def _numeric(domain: Domain, n_samples: int, budget: Budget, linear: bool) -> Recommendation:
@@ -418,8 +420,7 @@ def _numeric(domain: Domain, n_samples: int, budget: Budget, linear: bool) -> Re
         )
         if (signs := _by_signs(domain, n_samples, budget, planned, tree)) is not None:
             return signs
-        reasons = (_LINEAR, planned.words)
-        return _release(kind, reasons, (tree,), _noisy(SecondMoments, planned.smallest_share))
+        return _of_moments(planned, budget, tree)
     tree = Alternative(choice.title, f"it {seen}, and found less on most random models")
     found = _of_any_shape(domain, n_samples, budget, (tree,))
     if all_numeric and found.warning is not None:
@@ -439,8 +440,12 @@ def _linear_by_person(domain: Domain, n_samples: int, budget: Budget) -> Recomme
     tests = Alternative("searches by tests", _ROWS_ONLY)
     if (signs := _by_signs(domain, n_samples, budget, planned, tests)) is not None:
         return signs
-    reasons = (_LINEAR, planned.words)
-    return _release(kind, reasons, (tests,), _noisy(SecondMoments, planned.smallest_share))
+    return _of_moments(planned, budget, tests)
+
+
+def _of_moments(planned: Plan, budget: Budget, other: Alternative) -> Recommendation:
+    warning = _noisy(SecondMoments, planned.smallest_share, counted_words(budget.unit))
+    return _release(SecondMoments(), (_LINEAR, planned.words), (other,), warning)
 
 
 def _by_signs(
@@ -455,7 +460,8 @@ def _by_signs(
         return None
     why = Alternative(
         SecondMoments.title,
-        f"with noise on all pairs they hide what is below {moments.smallest_share:.2%} of the rows",
+        f"with noise on all pairs they hide what is below {moments.smallest_share:.2%} of the "
+        f"{counted_words(budget.unit)}",
     )
     return _of_signs(domain, n_samples, budget, (_LINEAR,), (why, other))
 
@@ -472,17 +478,17 @@ def _of_signs(
     n_pairs, n_chosen = math.comb(p, 2), kind.n_selected(domain, n_samples, budget=budget)
     chosen = (f"Of {n_pairs:,} pairs of columns {n_chosen:,} are chosen, and share the noise.",)
     why = (*reasons, *(chosen if n_chosen else ()), planned.words)
-    return _release(kind, why, others, _few_chosen(n_chosen, p))
+    return _release(kind, why, others, _few_chosen(n_chosen, p, counted_words(budget.unit)))
 
 
-def _few_chosen(n_chosen: int, n_columns: int) -> str | None:
+def _few_chosen(n_chosen: int, n_columns: int, counted: str) -> str | None:
     """A warning where so few pairs can be chosen that little is found; of 0 all are measured."""
     if not 0 < n_chosen < _LEAST_CHOSEN * n_columns:
         return None
     return (
         f"this budget can choose {n_chosen:,} of {math.comb(n_columns, 2):,} pairs, and below "
         f"{_LEAST_CHOSEN:g} a column expect to miss half of the graph or more; "
-        f"{math.sqrt(_LEAST_CHOSEN * n_columns / n_chosen):.1f} times the rows would do"
+        f"{math.sqrt(_LEAST_CHOSEN * n_columns / n_chosen):.1f} times the {counted} would do"
     )
 
 
@@ -514,11 +520,11 @@ def _of_any_shape(
     """Numeric columns, alone or beside levels: features, or where their noise hides much tables of
     quantiles.
     """
-    kind = Features()
+    kind, counted = Features(), counted_words(budget.unit)
     try:
         kind.check(domain, n_samples)
     except DataError:
-        none = Alternative(Features.title, "there are more features than rows")
+        none = Alternative(Features.title, f"there are more features than {counted}")
         return _in_quantiles(domain, n_samples, budget, (none, *others))
     if nominal_beside_numeric(domain) is not None:
         reason = _TAKES_BOTH
@@ -533,7 +539,7 @@ def _of_any_shape(
     most = _FEATURES_SEE / math.sqrt(domain.n_columns)
     if hidden > most:
         why = (
-            f"their noise hides what is below {hidden:.1%} of the rows, and of "
+            f"their noise hides what is below {hidden:.1%} of the {counted}, and of "
             f"{domain.n_columns} columns tables found more from {most:.0%} on"
         )
         features = Alternative(Features.title, why)
@@ -541,7 +547,7 @@ def _of_any_shape(
     tables = Alternative(
         Discretised.title,
         "conditioning on a bin is less than conditioning on the number: they found less where "
-        f"features hide less than {most:.0%} of the rows, but where children are functions of "
+        f"features hide less than {most:.0%} of the {counted}, but where children are functions of "
         "weighted sums of their parents",
     )
     return _release(kind, (reason, planned.words), (tables, *others), None)
@@ -560,8 +566,9 @@ def _in_quantiles(
     )
     in_levels = kind.in_levels(domain)
     n_chosen = Marginals().n_selected(in_levels, n_samples, budget=budget)
-    warning = _few_chosen(n_chosen, domain.n_columns)
-    warning = warning or _noisy(Discretised, planned.smallest_share)
+    counted = counted_words(budget.unit)
+    warning = _few_chosen(n_chosen, domain.n_columns, counted)
+    warning = warning or _noisy(Discretised, planned.smallest_share, counted)
     return _release(Discretised(), reasons, others, warning)
 
 
@@ -606,26 +613,26 @@ def _smallest_share(domain: Domain, n_samples: int, choice: Choice, budget: Budg
 
 
 def _few_rows(n_samples: int, budget: Budget) -> str | None:
-    most = budget.max_rows_per_person
+    most, counted = budget.max_rows_per_person, counted_words(budget.unit)
     count = n_samples * budget.epsilon / most
     if count >= _LEAST_COUNT:
         return None
     shared = f" / {most} (rows of a person)" if most > 1 else ""
     return (
-        f"rows times epsilon{shared} are {count:,.0f}, and below {_LEAST_COUNT:,} half of "
+        f"{counted} times epsilon{shared} are {count:,.0f}, and below {_LEAST_COUNT:,} half of "
         "the graph or more can be missed where levels are rare or effects weak; "
-        f"for {n_samples:,} rows that is epsilon = {most * _LEAST_COUNT / n_samples:.2g}"
+        f"for {n_samples:,} {counted} that is epsilon = {most * _LEAST_COUNT / n_samples:.2g}"
     )
 
 
-def _noisy(method: type, share: float) -> str | None:
+def _noisy(method: type, share: float, counted: str) -> str | None:
     hidden = _HIDDEN[method.__name__]
     if share <= hidden:
         return None
     return (
-        f"this budget hides what is below {share:.1%} of the rows, and above "
+        f"this budget hides what is below {share:.1%} of the {counted}, and above "
         f"{hidden:.0%} expect to miss half of the graph or "
-        f"more; {share / hidden:.1f} times the rows, or so much larger an epsilon, would "
+        f"more; {share / hidden:.1f} times the {counted}, or so much larger an epsilon, would "
         "do"
     )
 

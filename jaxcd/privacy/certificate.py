@@ -138,7 +138,7 @@ def _cost_json(cost: PrivacyCost) -> dict[str, Any]:
 
 def _group_json(cost: PrivacyCost, rows: int) -> dict[str, Any]:
     group = cost.for_group(rows)
-    return {"rows": rows, "epsilon": plain(group.epsilon), "delta": group.delta}
+    return {counted_words(cost.unit): rows, "epsilon": plain(group.epsilon), "delta": group.delta}
 
 
 def _row_json(row: Mapping[str, object]) -> dict[str, Any]:

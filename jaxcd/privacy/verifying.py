@@ -19,7 +19,7 @@ from typing import Any
 from ..errors import FormatError
 from ..json_files import parsed
 from ..places import check_there
-from .budget import Relation, Unit, unit_words
+from .budget import Relation, Unit, counted_words, unit_words
 from .certificate import FORMAT, VERSION, certificate_digest
 from .ledger_file import MAGIC as LEDGER_MAGIC
 from .ledger_file import LedgerFile
@@ -362,15 +362,19 @@ def _converted(rho: float, delta: float, *, gaussian: bool) -> float:
 
 
 def _group_checks(content: Mapping[str, Any]) -> list[Check]:
-    """What is said of people with several rows: k epsilon where only that is known, else the larger
-    of k epsilon and that of k^2 rho.
+    """What is said of people with several rows, or of several people: k epsilon where only that is
+    known, else the larger of k epsilon and that of k^2 rho.
     """
     guarantee, wrong, largest = content["guarantee"], [], ""
     epsilon, delta, rho, unit = (
         guarantee[name] for name in ("epsilon", "delta", "rho", "max_rows_per_person")
     )
+    by_person = guarantee["unit"] == unit_words(Unit.PERSON)
+    counted = counted_words(Unit.PERSON if by_person else Unit.ROW)
     for entry in content.get("groups", ()):
-        k = -(-int(entry["rows"]) // int(unit))
+        # of people, files of earlier versions say rows
+        size = entry[counted] if counted in entry else entry["rows"]
+        k = -(-int(size) // int(unit))
         again, failing = k * epsilon, delta
         safe = again
         if delta and rho is not None:
@@ -391,10 +395,10 @@ def _group_checks(content: Mapping[str, Any]) -> list[Check]:
             _follows(stated[0], again, safe)
             and (math.isinf(again) or abs(stated[1] - failing) <= 1e-6 * failing)
         ):
-            wrong.append(str(entry["rows"]))
-        largest = f"{entry['rows']} rows: epsilon {again:.6g}, delta {stated[1]:g}"
+            wrong.append(str(size))
+        largest = f"{size} {counted}: epsilon {again:.6g}, delta {stated[1]:g}"
     words = (
-        f"of {', '.join(wrong)} rows do not follow"
+        f"of {', '.join(wrong)} {counted} do not follow"
         if wrong
         else f"up to {largest}"
         if largest

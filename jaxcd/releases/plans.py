@@ -53,11 +53,12 @@ class Plan:
             unit: the budget's: whether n counts rows or people.
         """
         counted = counted_words(unit)
+        noisy = "records" if unit is Unit.ROW else counted
         share = 3 * noise / n_samples
         seen = (
             f"what is below {share:.2%} of the {n_samples:,} {counted} is noise"
             if share < 1
             else f"nothing in {n_samples:,} {counted} stands out of it"
         )
-        words = f"Each {number} has noise of {noise:.3g} records; {seen}."
+        words = f"Each {number} has noise of {noise:.3g} {noisy}; {seen}."
         return cls(noise, 3 * noise, n_samples, words)

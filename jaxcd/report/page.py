@@ -121,7 +121,11 @@ def report_page(
         if spent["epsilon"] != "inf"
         else "no finite sum",
         groups=[
-            [entry["rows"], _number(entry["epsilon"]), _number(entry["delta"])]
+            [
+                entry.get("people", entry.get("rows")),
+                _number(entry["epsilon"]),
+                _number(entry["delta"]),
+            ]
             for entry in privacy["groups"]
             if guarantee["proven"]
         ],

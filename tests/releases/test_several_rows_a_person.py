@@ -7,6 +7,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 from fractions import Fraction
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from jaxcd.errors import FormatError, OptionError, PrivacyError
 from jaxcd.ops import tilted_moments as tilted
 from jaxcd.ops.people import PERSON_UNITS, person_weights, weighted_bincount, weighted_sets
 from jaxcd.privacy import Ledger, Unit
+from jaxcd.privacy.certificate import certificate_digest
 from jaxcd.releases.features.feature_covariances import (
     cosine_features,
     feature_moments,
@@ -309,6 +311,31 @@ def test_discover_and_recommend_choose_a_release(delta: float) -> None:
     assert run.cost.unit is Unit.PERSON and run.info["n_samples"] == 60
 
 
+@pytest.mark.parametrize("n_people", [60, 5_000])
+@pytest.mark.parametrize(
+    ("column", "n_columns"),
+    [
+        (jaxcd.Categorical(("n", "y")), 4),
+        (jaxcd.Categorical(("n", "y")), 30),
+        (jaxcd.Categorical(tuple(range(40))), 9),
+        (jaxcd.Categorical(("n", "y")), 200),
+        (jaxcd.Numeric(0, 1), 4),
+        (jaxcd.Numeric(0, 1), 60),
+        (jaxcd.Numeric(0, 1), 200),
+    ],
+)
+def test_advice_for_people_does_not_call_them_rows(
+    column: jaxcd.Numeric | jaxcd.Categorical, n_columns: int, n_people: int
+) -> None:
+    domain = jaxcd.Domain({f"x{j}": column for j in range(n_columns)})
+    for linear in {False, not column.is_discrete}:
+        words = str(jaxcd.recommend(domain, n_people, budget=PERSON, linear=linear))
+        # what is said of the rows of a person, and of tests on rows
+        for meant in ("with several rows", "have several rows", "sums over rows", "tests on rows"):
+            words = words.replace(meant, "")
+        assert not re.search(r"\b(rows?|records?)\b", words), words
+
+
 # Ledgers, files and the command line
 # --------------------------------------------------------------------------------------------------
 
@@ -337,6 +364,19 @@ def test_ledgers_of_two_units_do_not_stand_under_each_other(tmp_path: Path) -> N
 def test_a_household_is_a_group_of_people() -> None:
     cost = Ledger(PERSON).guarantee.for_group(3)
     assert cost.unit is Unit.PERSON and "3 people" in cost.reason and cost.epsilon > 3
+
+
+def test_groups_of_a_certificate_are_people() -> None:
+    content = jaxcd.release(table(people(60)), jaxcd.Histogram(), budget=PERSON).certificate()
+    assert [set(group) for group in content["groups"]] == [{"people", "epsilon", "delta"}] * 6
+    assert content["groups"][0]["people"] == 2
+    found = next(check for check in jaxcd.verify(content).checks if check.what == "groups")
+    assert found.holds and found.words.startswith("up to 50 people: epsilon")
+    # files of earlier versions say rows
+    for group in content["groups"]:
+        group["rows"] = group.pop("people")
+    content["digest"] = certificate_digest(content)
+    assert jaxcd.verify(content).holds
 
 
 def test_a_certificate_of_a_made_up_unit_does_not_verify() -> None:
