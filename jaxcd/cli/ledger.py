@@ -116,6 +116,8 @@ def _finite(value: float) -> float | None:
 
 
 def _content(found: jaxcd.LedgerFile) -> dict[str, Any]:
+    from jaxcd.privacy.budget import unit_words
+
     analyses = [
         {**entry, "epsilon": _finite(entry["epsilon"]), "rho": _finite(entry["rho"])}
         for entry in _analyses(found.records)
@@ -125,20 +127,27 @@ def _content(found: jaxcd.LedgerFile) -> dict[str, Any]:
         "data_set": found.data_set,
         "guarantee": content["guarantee"],
         "spent": content["spent"],
+        # of several rows of a person, charges and what is left count for one
+        "prices_for": unit_words(found.budget.unit),
         "left": {"epsilon": found.remaining_epsilon, "rho": found.remaining_rho},
         "analyses": analyses,
     }
 
 
 def _show(found: jaxcd.LedgerFile) -> None:
+    from jaxcd.privacy.budget import Unit, unit_words
+
     n_charges, analyses = len(found.records), _analyses(found.records)
+    person = each = ""
+    if (rows := found.budget.max_rows_per_person) > 1:
+        person, each = f", for {unit_words(Unit.ROW, rows)}", f", for {unit_words(Unit.ROW)}"
     lines = [
         ("data set", found.data_set),
         ("total", str(found.guarantee)),
         (
             "spent",
             f"epsilon={found.spent.epsilon:.6g}, delta={found.spent.delta:g} in {n_charges} "
-            f"charges of {len(analyses)} analyses",
+            f"charges of {len(analyses)} analyses{person}",
         ),
         (
             "left",
@@ -148,7 +157,8 @@ def _show(found: jaxcd.LedgerFile) -> None:
                 f", {found.remaining_rho:.6g} of rho for all together"
                 if found.guarantee.delta
                 else ""
-            ),
+            )
+            + each,
         ),
     ]
     for label, words in lines:
@@ -159,7 +169,7 @@ def _show(found: jaxcd.LedgerFile) -> None:
             if math.isfinite(entry["epsilon"])
             else f"rho {entry['rho']:.6g}"
         )
-        notes = "" if entry["secure"] else ", simulated noise"
+        notes = each + ("" if entry["secure"] else ", simulated noise")
         notes += f", claims of {', '.join(entry['claims'])}" if entry["claims"] else ""
         print(
             f"  {entry['first']}  {entry['analysis']}: {entry['n_charges']} charges, {price}{notes}"

@@ -772,6 +772,24 @@ def test_jaxcd_ledger_shows_what_was_spent(people, path, command):
     assert path.read_bytes() == content
 
 
+def test_jaxcd_ledger_says_whom_each_number_is_for(path, command):
+    """With several rows a person the total is a person's, and prices are those of one row."""
+    command.shows("ledger", path, NEW, "--epsilon 4 --delta 1e-6 --max-rows-per-person 4")
+    total = LedgerFile(path)
+    total.charge(PureEvent(0.25))
+    lines = command.shows("ledger", path).splitlines()
+    by_label = {line.split()[0]: line for line in lines}
+    assert "epsilon=4" in by_label["total"] and "epsilon=1," in by_label["spent"]
+    for label in ("total", "spent"):
+        assert "a person with up to 4 rows" in by_label[label]
+    assert "0.75 of epsilon" in by_label["left"] and "epsilon 0.25" in lines[-1]
+    for line in (by_label["left"], lines[-1]):
+        assert line.endswith("for one row")
+    shown = command.json("ledger", path)
+    assert shown["guarantee"]["unit"] == "a person with up to 4 rows"
+    assert shown["prices_for"] == "one row"
+
+
 def test_jaxcd_ledger_refuses_in_one_line(path, command):
     command.refuses("there is no ledger", "ledger", path)
     command.refuses("--epsilon", "ledger", path, NEW)
