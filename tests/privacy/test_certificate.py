@@ -700,6 +700,18 @@ def test_groups_follow_from_the_events(name: str):
     assert fails(sealed(content))
 
 
+def test_a_check_of_rho_that_holds_reads_as_one():
+    """A histogram keeps within epsilon, and has a rho that its delta would not allow."""
+    data = discrete()
+    budget = jaxcd.Budget(2.0, 1e-6)
+    content = jaxcd.release(data, jaxcd.Histogram(), budget=budget).certificate()
+    found = next(each for each in jaxcd.verify(content).checks if each.what == "rho")
+    assert found.holds and found.words == "not needed: the epsilons add up to 2 of 2"
+    tables = jaxcd.release(data, jaxcd.Marginals(), budget=budget).certificate()
+    found = next(each for each in jaxcd.verify(tables).checks if each.what == "rho")
+    assert found.holds and re.fullmatch(r"rho [.\d]+ of [.\d]+", found.words), found.words
+
+
 @pytest.mark.parametrize(
     ("entry", "words"), [("unit", "a person with up to 9 rows"), ("relation", "any two data sets")]
 )
