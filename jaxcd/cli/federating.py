@@ -57,7 +57,7 @@ def federate(
     ] = None,
     ledgers: Annotated[
         Path | None,
-        option("Folder of the sites' ledger files, SITE.ledger; made where there is none."),
+        option("Folder of the sites' ledger files, SITE.ledger. Folder and files are made."),
     ] = None,
     report: Annotated[
         Path | None, option("File (JSON) for adversary, rounds, bytes and notes of the run.")
@@ -104,6 +104,8 @@ def federate(
         )
         for name, path in zip(names, files, strict=True)
     ]
+    if ledgers is not None:
+        ledgers.mkdir(parents=True, exist_ok=True)
     lines = {site.name: ProcessLine(site) for site in sites}
     try:
         # Until each has read its rows.  One that cannot was charged nothing and has sent nothing.
@@ -152,6 +154,7 @@ def _check_files(
 ) -> None:
     from jaxcd.cli.paid import check_apart
     from jaxcd.places import check_new_file, check_there
+    from jaxcd.report.files import check_folder
 
     for path in (*files, domain):
         check_there(path)
@@ -160,8 +163,11 @@ def _check_files(
         check_new_file("--report", report, force=force, option="--force", cure="run.json")
     inputs = {f"the table {path.name}": path for path in files}
     check_apart({"--out": out, "--report": report}, {**inputs, "--domain": domain})
-    if ledgers is not None and not ledgers.is_dir():
-        raise OptionError(f"--ledgers: there is no folder {str(ledgers)!r}; make it first")
+    if ledgers is not None:
+        try:
+            check_folder(ledgers, force=True)
+        except OptionError as error:
+            raise OptionError(f"--ledgers: {error}") from None
 
 
 def _names(files: list[Path]) -> tuple[str, ...]:

@@ -11,6 +11,8 @@ import pytest
 
 import jaxcd
 from jaxcd.cli import federating, main
+from jaxcd.errors import OptionError
+from jaxcd.federated import SiteFile
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +28,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ]
         (folder / f"{name}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     network.sample(2, key=jax.random.key(0)).domain.write(folder / "domain.json")
-    (folder / "ledgers").mkdir()
     return folder
 
 
@@ -75,6 +76,28 @@ def test_a_site_that_cannot_start_is_a_dropout(
     assert spent == {"north": 1, "torn": 0, "east": 1}
 
 
+def test_the_folder_of_the_ledgers_is_made(
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Before a site starts, and not where something else is refused."""
+    place = tmp_path / "new" / "ledgers"
+    more = ["--epsilon", "1", "--ledgers", str(place), "--out", str(tmp_path / "x.npz")]
+    assert main(words(folder, *more, "--kind", "x")) == 2 and not place.parent.exists()
+
+    def started(site: SiteFile) -> None:
+        raise OptionError(f"{site.ledger} {place.is_dir()}")
+
+    monkeypatch.setattr(jaxcd.federated, "ProcessLine", started)
+    assert main(words(folder, *more)) == 2
+    assert "north.ledger True" in capsys.readouterr().err
+
+
+FILE = "a file"
+
+
 @pytest.mark.parametrize(
     ("more", "complaint"),
     [
@@ -84,13 +107,14 @@ def test_a_site_that_cannot_start_is_a_dropout(
         (["--out", "x.npz", "--epsilon", "1", "--seed", "3"], "--seed is for"),
         (["--out", "no/x.npz", "--epsilon", "1"], "no file in a folder that exists"),
         (["--out", "x.npz", "--report", "x.npz", "--epsilon", "1"], "what --out names, too"),
-        (["--out", "x.npz", "--epsilon", "1", "--ledgers", "no"], "no folder 'no'"),
+        (["--out", "x.npz", "--epsilon", "1", "--ledgers", FILE], "is a file"),
         (["--out", "x.npz", "--epsilon", "1", "--site-column", "Smoker"], "is a column"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(
     folder: Path, more: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    more = [str(folder / "north.csv") if word is FILE else word for word in more]
     assert main(words(folder, *more)) == 2
     error = capsys.readouterr().err
     assert complaint in error and error.count("\n") == 1
