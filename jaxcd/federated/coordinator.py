@@ -40,6 +40,8 @@ __all__ = ["Coordinator", "FederatedDoor"]
 
 _log = logging.getLogger(__name__)
 
+_MOST_ROWS = 2**40  # of a site, beyond any table: what is computed from n stays a number
+
 
 class FederatedDoor:
     """What stands in the place of :class:`jaxcd.queries.Door` where the rows are at several sites.
@@ -269,8 +271,10 @@ class Coordinator:
         joined = self._talk(list(self._there), "open", body, "joined")
         for name, message in list(joined.items()):
             n, key = message.body.get("n_samples"), message.body.get("public_key")
-            if type(n) is not int or n < 1 or not isinstance(key, str):
-                self._gone(name, "message: it does not say its number of rows and public key")
+            if type(n) is not int or not 1 <= n <= _MOST_ROWS or not isinstance(key, str):
+                self._gone(
+                    name, "message: it does not say its number of rows, up to 2^40, and public key"
+                )
                 del joined[name]
             else:
                 self._sizes[name] = n

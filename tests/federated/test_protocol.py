@@ -317,6 +317,21 @@ def test_a_lie_is_named_and_its_site_left_out(lie: str) -> None:
     assert "'east'" in note and words in note and "\n" not in note
 
 
+@pytest.mark.parametrize("n", [0, -1, True, 300.0, 2**40 + 1, 10**400], ids=lambda n: str(n)[:15])
+def test_a_false_number_of_rows_leaves_its_site_out(n: Any) -> None:
+    def tamper(name: str, message: Message, reply: bytes) -> Any:
+        if name != "east" or message.kind != "open":
+            return reply
+        return other(reply, body={**Message.decode(reply).body, "n_samples": n})
+
+    net = Net(noise=Silent(), tamper=tamper, dropouts=1)
+    bought = net.release(jaxcd.Histogram())
+    others = sum(rows.n_samples for name, rows in net.data.items() if name != "east")
+    assert bought.n_samples == others
+    (note,) = [note for note in net.notes if "takes no further part" in note]
+    assert "'east'" in note and "number of rows" in note
+
+
 def test_late_and_repeated_replies_are_left_out() -> None:
     kept: dict[str, bytes] = {}
 
