@@ -26,6 +26,7 @@ __all__ = [
     "check_whole",
     "is_number",
     "is_whole",
+    "shown_count",
 ]
 
 
@@ -74,6 +75,18 @@ def is_number(value: Any, low: float = -math.inf, high: float = math.inf, ends: 
     above = low < value if ends[0] == "(" else low <= value
     below = value < high if ends[1] == ")" else value <= high
     return math.isfinite(value) and bool(above and below)
+
+
+def shown_count(number: int) -> str:
+    """A whole number as a message shows it; of a very large one not every digit.
+
+    >>> shown_count(4_096), shown_count(2**100), shown_count(10**400)
+    ('4,096', 'about 1.3e30', 'about 1.0e400')
+    """
+    if number <= 10**15:
+        return f"{number:,}"
+    share, digits = math.modf(math.log10(number))
+    return f"about {10**share:.1f}e{digits:.0f}"
 
 
 def check_flag(name: str, value: Any) -> None:

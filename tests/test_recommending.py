@@ -239,6 +239,16 @@ def test_the_warning_goes_where_rows_or_epsilon_grow(domain, linear):
         assert warnings[0] and not warnings[-1] and sorted(warnings, reverse=True) == warnings
 
 
+@pytest.mark.parametrize("n_columns", [60, 200, 2_000])
+def test_very_many_cells_are_not_written_out(n_columns: int):
+    domain = discrete(*[3] * n_columns)
+    words = str(jaxcd.recommend(domain, 1_000, budget=BOTH))
+    assert f"{n_columns} columns have about 4.2e28 cells" in words or n_columns > 60
+    assert max(map(len, words.split())) < 60
+    with pytest.raises(DomainError, match="has about .*e[0-9]+ cells, more than"):
+        Histogram().check(domain)
+
+
 def test_the_rows_of_a_person_share_epsilon():
     """With k rows a person noise is that of epsilon / k, and so is the warning of few rows."""
     domain = discrete(2, 2)

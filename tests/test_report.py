@@ -681,6 +681,12 @@ def test_no_field_contradicts_another(accounting: Any, tmp_path: Path) -> None:
     assert not re.search(r"\binf\b", (tmp_path / "x" / "report.html").read_text())
 
 
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_a_budget_without_a_delta_has_no_accounting(delta: float, tmp_path: Path) -> None:
+    words = _office(_run(budget=jaxcd.Budget(1.0, delta)).save(tmp_path / "x"))["budget"]
+    assert ("accounting" in words) == (delta > 0) and "before the data was read" in words
+
+
 def test_a_delta_that_is_too_large_is_told_everywhere(tmp_path: Path) -> None:
     words = "is not below 1 / 200 rows"
     with pytest.warns(jaxcd.errors.PrivacyWarning, match=words):

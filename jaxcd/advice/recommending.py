@@ -53,7 +53,7 @@ from jaxcd.advice.choosing import (
     nominal_beside_numeric,
 )
 from jaxcd.advice.planning import check_facts, plan, plan_release
-from jaxcd.checks import check_flag
+from jaxcd.checks import check_flag, shown_count
 from jaxcd.data import Domain, Numeric
 from jaxcd.data.interventions import Interventions
 from jaxcd.errors import DataError, OptionError
@@ -375,12 +375,13 @@ def _by_cells(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
     limit = MOST_KNOWN_CELLS if known > MOST_KNOWN_CELLS else Histogram().max_cells
     joint = Alternative(
         Histogram.title,
-        f"{domain.n_columns} columns have {cells:,} cells together, too many for noise on each",
+        f"{domain.n_columns} columns have {shown_count(cells)} cells together, too many for noise "
+        "on each",
     )
     planned = plan_release(domain, n_samples, kind=kind, budget=budget)
     reasons = [
-        f"{domain.n_columns} columns have {cells:,} cells together, more than {limit:,}: tables "
-        "of few columns each.",
+        f"{domain.n_columns} columns have {shown_count(cells)} cells together, more than "
+        f"{limit:,}: tables of few columns each.",
         planned.words,
     ]
     least = next((share for most, share in _MODEL_NOISE if domain.n_columns <= most), math.inf)

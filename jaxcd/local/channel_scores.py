@@ -57,7 +57,7 @@ from typing import final
 import numpy as np
 from scipy.special import xlogy
 
-from jaxcd.checks import check_number
+from jaxcd.checks import check_number, shown_count
 from jaxcd.data import Dataset
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.local.base import LocalMechanism
@@ -197,8 +197,8 @@ class ChannelScore(BatchedScore):
         if columns not in self._values:
             if not self._n_cells(columns) <= MAX_FAMILY_CELLS:
                 raise DomainError(
-                    f"columns: {self._n_cells(columns):,} cells are too many for a table, at most "
-                    f"{MAX_FAMILY_CELLS:,}; name fewer"
+                    f"columns: {shown_count(self._n_cells(columns))} cells are too many for a "
+                    f"table, at most {MAX_FAMILY_CELLS:,}; name fewer"
                 )
             table, inflation, threshold = self.corrected(columns)
             least = min(_LEAST_PRICE, math.log(self._n))

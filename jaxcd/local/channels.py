@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from jaxcd.checks import shown_count
 from jaxcd.data import Domain
 from jaxcd.errors import DomainError
 from jaxcd.local.arrays import Floats
@@ -76,7 +77,7 @@ def joint_channel(mechanism: LocalMechanism, domain: Domain) -> Floats:
     n_cells = math.prod(cardinalities)
     if n_cells > MAX_CHANNEL_CELLS:
         raise DomainError(
-            f"domain: {n_cells:,} cells are too many for a joint channel, at most "
+            f"domain: {shown_count(n_cells)} cells are too many for a joint channel, at most "
             f"{MAX_CHANNEL_CELLS:,}; select fewer columns"
         )
     matrix = mechanism.cell_channel(cardinalities)

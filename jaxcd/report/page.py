@@ -279,14 +279,15 @@ def _office(privacy: Mapping[str, Any], *, command: str | None, date: str) -> li
     ]
     if private:
         claim = "proved" if guarantee["proven"] else "not proved"
-        accounting = guarantee.get("accounting", "zcdp")
+        accounting = f"; accounting: {guarantee.get('accounting', 'zcdp')}"
         lines += [
             ("unit", guarantee["unit"]),
             ("relation", f"{guarantee['relation']}: the number of {unit} stays, one is replaced"),
             (
                 "budget",
                 f"epsilon = {guarantee['epsilon']:g}, delta = {guarantee['delta']:g}, fixed "
-                f"before the data was read; {claim}; accounting: {accounting}",
+                f"before the data was read; {claim}"
+                + (accounting if guarantee["delta"] else ""),  # epsilons just add up
             ),
             (
                 "taken as public",

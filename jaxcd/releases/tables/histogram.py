@@ -23,7 +23,7 @@ from typing import Any, ClassVar, final
 import jax
 import numpy as np
 
-from jaxcd.checks import is_whole
+from jaxcd.checks import is_whole, shown_count
 from jaxcd.citests import CITest, PreparedTest
 from jaxcd.data import Domain
 from jaxcd.data.interventions import Interventions
@@ -134,8 +134,8 @@ class Histogram(ReleaseKind):
         n_cells = math.prod(cardinality or 1 for cardinality in domain.cardinalities)
         if n_cells > self.max_cells:
             raise DomainError(
-                f"data: the joint domain of {domain.n_columns} columns has {n_cells:,} cells, "
-                "more than max_cells = "
+                f"data: the joint domain of {domain.n_columns} columns has "
+                f"{shown_count(n_cells)} cells, more than max_cells = "
                 f"{self.max_cells:,}; use Marginals (tables of few columns each), select fewer "
                 "columns, or raise max_cells"
             )
