@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxcd.advice.choosing import Algorithm, Choice, choose, kind_of_release
 from jaxcd.advice.recommending import recommend
-from jaxcd.checks import check_choice, check_flag, check_whole
+from jaxcd.checks import check_flag, check_whole, choice_of
 from jaxcd.citests import CITest, Query
 from jaxcd.data import Dataset, Domain, Missing, Table
 from jaxcd.data.rows import Rows
@@ -79,7 +79,7 @@ def resolve(
     n_samples: int,
     *,
     budget: Budget | NoPrivacy,
-    algorithm: Algorithm = Algorithm.AUTO,
+    algorithm: Algorithm | str = Algorithm.AUTO,
     test: CITest | None = None,
     decider: Decider | None = None,
     tree: TreeOptions | None = None,
@@ -129,7 +129,7 @@ def _chosen(
     n_samples: int,
     *,
     budget: Budget | NoPrivacy,
-    algorithm: Algorithm,
+    algorithm: Algorithm | str,
     test: CITest | None,
     decider: Decider | None,
     tree: TreeOptions | None,
@@ -138,7 +138,7 @@ def _chosen(
     latent: bool,
 ) -> Choice:
     """The choice of :func:`resolve`, whatever is known."""
-    check_choice("algorithm", algorithm, Algorithm)
+    algorithm = choice_of("algorithm", algorithm, Algorithm)
     given = {"test": test, "decider": decider, "tree": tree, "max_level": max_level}
     asked = [argument for argument, value in given.items() if value is not None]
     tests = not (algorithm is Algorithm.AUTO or algorithm.releases)
@@ -202,7 +202,7 @@ def discover(
     test: CITest | None = None,
     decider: Decider | None = None,
     tree: TreeOptions | None = None,
-    algorithm: Algorithm = Algorithm.AUTO,
+    algorithm: Algorithm | str = Algorithm.AUTO,
     linear: bool = False,
     latent: bool = False,
     max_level: int | None = None,
@@ -233,10 +233,11 @@ def discover(
         test: a conditional independence test; None leaves the choice to :func:`choose`.
         decider: how answers are given; None leaves the choice to :func:`choose`.
         tree: the options of ``Algorithm.TREE``, which has its own mechanism.
-        algorithm: ``Algorithm.AUTO`` follows :func:`jaxcd.recommend`, or takes PC where test,
-            decider or max_level is given.  With ``Algorithm.FCI`` and ``Algorithm.GFCI`` the graph
-            is a PAG.  ``Algorithm.TREE`` takes no max_level, ``Algorithm.RELEASE`` and
-            ``Algorithm.GFCI`` none of these three; they have no levels to report as they go.
+        algorithm: an :class:`Algorithm` or its name, such as "pc".  ``Algorithm.AUTO`` follows
+            :func:`jaxcd.recommend`, or takes PC where test, decider or max_level is given.  With
+            ``Algorithm.FCI`` and ``Algorithm.GFCI`` the graph is a PAG.  ``Algorithm.TREE`` takes
+            no max_level, ``Algorithm.RELEASE`` and ``Algorithm.GFCI`` none of these three; they
+            have no levels to report as they go.
         linear: whether the relations among numeric columns may be taken as linear, as for
             :func:`jaxcd.recommend`.
         latent: whether columns may have common causes that are not in the data, as for

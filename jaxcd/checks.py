@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 import math
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -24,10 +24,13 @@ __all__ = [
     "check_share",
     "check_weights",
     "check_whole",
+    "choice_of",
     "is_number",
     "is_whole",
     "shown_count",
 ]
+
+E = TypeVar("E", bound=enum.Enum)
 
 
 def check_key(key: Any, *, cure: str = "use jax.random.key(seed)") -> None:
@@ -100,8 +103,18 @@ def check_choice(name: str, value: Any, choices: type[enum.Enum]) -> None:
     if not isinstance(value, choices):
         *others, last = map(str, choices)
         raise OptionError(
-            f"{name} = {value!r} is not a {choices.__name__}; use {', '.join(others)} or {last}"
+            f"{name} = {value!r} is no {choices.__name__}; use {', '.join(others)} or {last}"
         )
+
+
+def choice_of(name: str, value: Any, choices: type[E]) -> E:
+    """Returns the member of the enumeration, which may be given as text, its value; else raises
+    OptionError.
+    """
+    if isinstance(value, str) and value in [member.value for member in choices]:
+        return choices(value)
+    check_choice(name, value, choices)
+    return cast(E, value)
 
 
 def check_weights(name: str, value: Any, *, cure: str) -> None:

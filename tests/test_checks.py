@@ -54,6 +54,26 @@ def test_numpys_whole_numbers_are_taken_and_truth_values_are_not(make) -> None:
     pytest.raises(JaxcdError, make, True)
 
 
+def test_choices_are_taken_as_text() -> None:
+    """As unit="person" and missing="level" are."""
+    zcdp = jaxcd.privacy.Accounting.ZCDP
+    assert jaxcd.Budget(1.0, 1e-6, accounting="zcdp") == jaxcd.Budget(1.0, 1e-6, accounting=zcdp)
+    data = jaxcd.networks.load("cancer").sample(500, key=KEY)
+    options = {"budget": jaxcd.Budget(1.0), "key": KEY, "noise": NOISE}
+    by_name, by_member = (
+        jaxcd.discover(data, algorithm=algorithm, **options)
+        for algorithm in ("pc", jaxcd.Algorithm.PC)
+    )
+    assert by_name.graph == by_member.graph and by_name.info["ledger"] == by_member.info["ledger"]
+    for wrong in ("PC!", "ZCDP", 3, "RELEASE"):
+        with pytest.raises(JaxcdError, match=f"algorithm = {wrong!r} is no Algorithm; use .*PC"):
+            jaxcd.discover(data, algorithm=wrong, **options)
+        with pytest.raises(
+            JaxcdError, match=f"accounting = {wrong!r} is no Accounting; use .*ZCDP"
+        ):
+            jaxcd.Budget(1.0, 1e-6, accounting=wrong)
+
+
 def test_what_was_made_with_them_can_be_saved(tmp_path: Path) -> None:
     data = jaxcd.networks.load("cancer").sample(np.int64(500), key=KEY)
     kind = jaxcd.Histogram(max_cells=np.int64(100))

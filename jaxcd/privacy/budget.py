@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from typing import Any
 
-from ..checks import check_count, check_positive
+from ..checks import check_count, check_positive, choice_of
 from ..errors import OptionError
 from .groups import group_cost
 
@@ -124,10 +124,10 @@ class Budget:
         max_rows_per_person: k, the most rows that one person has in the table, from 1; public.
             Both numbers then hold for a person with all of up to k rows, and each event costs more
             (:mod:`jaxcd.privacy.groups`).
-        accounting: how events add up where their epsilons do not fit; Gaussian accounting needs a
-            delta.  None takes that of the ledger that the run is charged to, or else what promises
-            most: Gaussian accounting for what draws Gaussian noise (releases among them), and zCDP
-            for pure events.
+        accounting: how events add up where their epsilons do not fit, ``"zcdp"`` or ``"gaussian"``
+            (or an ``Accounting``); the latter needs a delta.  None takes that of the ledger that
+            the run is charged to, or else what promises most: Gaussian accounting for what draws
+            Gaussian noise (releases among them), and zCDP for pure events.
         unit: whom both numbers protect, ``"row"`` or ``"person"`` (or a ``Unit``).  With
             ``"person"`` the domain declares the column that tells people apart, and the promise is
             about all rows of one person, however many; only releases have it, and their n is the
@@ -172,11 +172,9 @@ class Budget:
                 f"max_rows_per_person = {rows}: with unit='person' the budget holds for any number "
                 "of rows of a person; leave one of the two out"
             )
-        if not isinstance(self.accounting, Accounting | None):
-            raise OptionError(
-                f"accounting must be an Accounting, got {self.accounting!r}: use Accounting.ZCDP "
-                "or Accounting.GAUSSIAN, or leave it out"
-            )
+        if self.accounting is not None:
+            chosen = choice_of("accounting", self.accounting, Accounting)
+            object.__setattr__(self, "accounting", chosen)
         if self.accounting is Accounting.GAUSSIAN and not self.delta > 0:
             raise OptionError(
                 "accounting: Gaussian accounting needs delta > 0, got delta=0: give the budget a "

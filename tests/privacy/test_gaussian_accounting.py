@@ -70,7 +70,7 @@ def test_budget():
     assert "Gaussian accounting" in str(BUDGET) and "GAUSSIAN" in repr(BUDGET)
     assert "accounting" not in repr(Budget(1.0, 1e-6)) + str(Budget(1.0, 1e-6))
     refused(OptionError, "accounting", Budget, 1.0, accounting=Accounting.GAUSSIAN)
-    refused(OptionError, "accounting", Budget, 1.0, 1e-6, accounting="gaussian")
+    refused(OptionError, "accounting", Budget, 1.0, 1e-6, accounting="gdp")
     refused(OptionError, "2\\*\\*20", Budget, 2.0**21, 1e-6, accounting=Accounting.GAUSSIAN)
 
 
