@@ -10,11 +10,13 @@ facts.
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 from jaxcd.checks import check_whole
 from jaxcd.citests import CITest
 from jaxcd.data import Domain
+from jaxcd.data.domain import as_domain
 from jaxcd.decisions import Decider, TreeOptions
 from jaxcd.errors import OptionError, SensitivityError
 from jaxcd.ops import tails
@@ -29,7 +31,7 @@ _MISS = 0.05
 
 
 def plan(
-    domain: Domain,
+    domain: Domain | str | Path,
     n_samples: int,
     *,
     test: CITest,
@@ -50,7 +52,7 @@ def plan(
     with kappa the decision threshold.  No data is read.
 
     Args:
-        domain: the declared domain.
+        domain: the declared domain, or the path of its file.
         n_samples: the public number of rows, at least 2.
         test: as for :func:`jaxcd.pc`.
         budget: the total.
@@ -77,7 +79,7 @@ def plan(
         >>> print(plan.n_answers, round(plan.noise), round(plan.smallest_margin), plan.sensible)
         84 119 421 True
     """
-    check_facts(domain, n_samples)
+    domain = check_facts(domain, n_samples)
     _check_budget(budget)
     if (decider is None) == (tree is None):
         raise OptionError(
@@ -117,7 +119,9 @@ def _records(count: float) -> str:
     return f"{count:.0f}" if count >= 10 else f"{count:.2g}"
 
 
-def plan_release(domain: Domain, n_samples: int, *, kind: ReleaseKind, budget: Budget) -> Plan:
+def plan_release(
+    domain: Domain | str | Path, n_samples: int, *, kind: ReleaseKind, budget: Budget
+) -> Plan:
     r"""How large the noise of a release would be.
 
     The noise is, for a histogram, that of a cell, sqrt(2) 2 k / epsilon with k the budget's
@@ -127,7 +131,7 @@ def plan_release(domain: Domain, n_samples: int, *, kind: ReleaseKind, budget: B
     correlation of two features.  No data is read.
 
     Args:
-        domain: the declared domain.
+        domain: the declared domain, or the path of its file.
         n_samples: the public number of rows, at least 2.
         kind: as for :func:`jaxcd.release`.
         budget: the total.
@@ -148,20 +152,24 @@ def plan_release(domain: Domain, n_samples: int, *, kind: ReleaseKind, budget: B
         >>> print(plan.words)
         Each cell has noise of 2.83 records; what is below 0.01% of the 100,000 rows is noise.
     """
-    check_facts(domain, n_samples)
+    domain = check_facts(domain, n_samples)
     _check_budget(budget)
     check_is_kind(kind)
     return kind.plan(domain, n_samples, budget=budget)
 
 
-def check_facts(domain: Domain, n_samples: int) -> None:
-    """Raises OptionError unless these are a domain and a number of rows."""
+def check_facts(domain: Domain | str | Path, n_samples: int) -> Domain:
+    """Returns the domain, or that of the file; raises OptionError unless these are a domain and a
+    number of rows.
+    """
+    domain = as_domain(domain)
     if not isinstance(domain, Domain):
         raise OptionError(
             f"domain: a {type(domain).__name__} is not a Domain; declare one, or read it with "
             "Domain.read"
         )
     check_whole("n_samples", n_samples, 2, cure="give the number of rows")
+    return domain
 
 
 def _check_budget(budget: Budget) -> None:

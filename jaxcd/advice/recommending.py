@@ -40,6 +40,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from itertools import combinations
+from pathlib import Path
 from statistics import fmean, median
 
 from jaxcd.advice.choosing import (
@@ -157,7 +158,7 @@ def _in_call(budget: Budget | NoPrivacy) -> str:
 
 
 def recommend(
-    domain: Domain,
+    domain: Domain | str | Path,
     n_samples: int,
     *,
     budget: Budget | NoPrivacy,
@@ -170,7 +171,7 @@ def recommend(
     is read but the arguments, so that nothing is spent.
 
     Args:
-        domain: the declared domain.
+        domain: the declared domain, or the path of its file.
         n_samples: the public number of rows, at least 2.
         budget: the total, or NO_PRIVACY.
         linear: whether the relations among numeric columns may be taken as linear; knowledge, never
@@ -192,7 +193,7 @@ def recommend(
         >>> print(jaxcd.recommend(domain, 10_000, budget=jaxcd.Budget(1.0)).reasons[0])
         8 columns have 256 cells together, at most 4,096: one record changes two of them by 1.
     """
-    check_facts(domain, n_samples)
+    domain = check_facts(domain, n_samples)
     if not isinstance(budget, (Budget, NoPrivacy)):
         raise OptionError(
             f"budget = {budget!r} is not a budget; use jaxcd.Budget(epsilon=1.0, delta=1e-6), or "

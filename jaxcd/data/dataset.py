@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from jaxcd.data.checked_arrays import (
 )
 from jaxcd.data.column_types import Binned
 from jaxcd.data.columns import RawColumn, encode, infer_columns, is_missing
-from jaxcd.data.domain import Domain, Numeric, describe, observed_domain
+from jaxcd.data.domain import Domain, Numeric, as_domain, describe, observed_domain
 from jaxcd.data.missing import Missing
 from jaxcd.data.rows import Block, Codes, Columns, Rows, by_kind, discrete_places
 from jaxcd.data.shards import Shards
@@ -123,7 +124,7 @@ class Dataset(Rows):
         cls,
         frame: Any,
         *,
-        domain: Domain | None = None,
+        domain: Domain | str | Path | None = None,
         strict: bool | None = None,
         clip: bool = False,
     ) -> Dataset:
@@ -132,8 +133,8 @@ class Dataset(Rows):
 
         Args:
             frame: n_samples rows, one column for each in the domain, in any order.
-            domain: The declared type of every column; None infers one (``declared=False``), for use
-                without privacy.
+            domain: The declared type of every column, or the path of a domain file; None infers
+                one (``declared=False``), for use without privacy.
             strict: Whether a cell that fits no declaration is an error.  None: not where the domain
                 is declared.  Then a missing cell, an undeclared level or a text in a column of
                 numbers counts as the column's ``other``, and a number beyond a bound as the bound:
@@ -153,8 +154,9 @@ class Dataset(Rows):
         """
         from jaxcd.data.frames import raw_columns_of_frame
 
+        declared = as_domain(domain)
         return from_raw_columns(
-            raw_columns_of_frame(frame), domain=domain, strict=strict, clip=clip
+            raw_columns_of_frame(frame), domain=declared, strict=strict, clip=clip
         )
 
     @classmethod
@@ -163,7 +165,7 @@ class Dataset(Rows):
         values: ArrayLike | Sequence[Sequence[object]],
         *,
         names: Sequence[str] | None = None,
-        domain: Domain | None = None,
+        domain: Domain | str | Path | None = None,
         strict: bool | None = None,
         clip: bool = False,
     ) -> Dataset:
@@ -186,10 +188,11 @@ class Dataset(Rows):
         """
         from jaxcd.data.frames import raw_columns_of_array
 
-        if names is None and domain is not None:
-            names = domain.names
-        raws = raw_columns_of_array(values, names=names, strict=reads_strictly(domain, strict))
-        return from_raw_columns(raws, domain=domain, strict=strict, clip=clip)
+        declared = as_domain(domain)
+        if names is None and declared is not None:
+            names = declared.names
+        raws = raw_columns_of_array(values, names=names, strict=reads_strictly(declared, strict))
+        return from_raw_columns(raws, domain=declared, strict=strict, clip=clip)
 
     @classmethod
     def from_codes(cls, codes: NDArray, *, domain: Domain, strict: bool | None = None) -> Dataset:

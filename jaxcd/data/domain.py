@@ -38,7 +38,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from jaxcd.data.column_types import (
     Binned,
@@ -63,6 +63,7 @@ __all__ = [
     "Domain",
     "Numeric",
     "Ordinal",
+    "as_domain",
     "describe",
     "domain_from_json",
 ]
@@ -317,6 +318,14 @@ class Domain:
         Path(path).write_text(
             json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
         )
+
+
+D = TypeVar("D")
+
+
+def as_domain(domain: D | str | Path) -> D | Domain:
+    """The domain of a domain file, where it is a path; anything else comes back as it is."""
+    return Domain.read(domain) if isinstance(domain, (str, Path)) else domain
 
 
 def _rebuilt(

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from jaxcd.data.arrow import raw_column
 from jaxcd.data.columns import RawColumn
 from jaxcd.data.dataset import Dataset, from_raw_columns, reads_strictly
-from jaxcd.data.domain import Domain
+from jaxcd.data.domain import Domain, as_domain
 from jaxcd.data.frames import checked_names
 from jaxcd.data.well_formed_csv import well_formed_columns
 from jaxcd.errors import DataError, OptionError
@@ -93,8 +93,7 @@ def read_csv(
             f"path: a {type(path).__name__} is no path of a file; for a data frame use "
             "jaxcd.Dataset.from_frame(frame, domain=domain)"
         )
-    if isinstance(domain, (str, Path)):
-        domain = Domain.read(domain)
+    domain = as_domain(domain)
     numbers = None
     if isinstance(domain, Domain):
         numbers = [name for name, column in domain.columns.items() if column.takes_numbers]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from jaxcd.data.dataset import Dataset
-from jaxcd.data.domain import Domain
+from jaxcd.data.domain import Domain, as_domain
 from jaxcd.data.frames import as_table
 from jaxcd.data.missing import Missing
 from jaxcd.data.readers import read_csv
@@ -54,8 +54,7 @@ def as_data(
         if domain is not None:
             raise OptionError(_no_table(data))
         return _read_as(data, missing)
-    if isinstance(domain, (str, Path)):
-        domain = Domain.read(domain)
+    domain = as_domain(domain)
     if domain is not None and not isinstance(domain, Domain):
         raise OptionError(
             f"domain: a {type(domain).__name__} is not a Domain; make one with jaxcd.Domain(...), "

@@ -20,6 +20,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import jaxcd
 from jaxcd.data import Categorical, Dataset, Domain, Numeric, Ordinal, read_csv
 from jaxcd.data.column_types import MAX_INFERRED_LEVELS
 from jaxcd.data.drafting import draft_of_file
@@ -573,9 +574,31 @@ def test_whole_numbers_beyond_floats_are_no_levels():
 
 
 def test_a_domain_of_another_kind():
-    for wrong in ({"a": 2}, "domain.json"):
-        with pytest.raises(DomainError, match="is not a Domain; make one"):
-            Dataset.from_array(np.zeros((3, 2)), names=["a", "b"], domain=wrong)
+    with pytest.raises(DomainError, match="is not a Domain; make one"):
+        Dataset.from_array(np.zeros((3, 2)), names=["a", "b"], domain={"a": 2})
+
+
+def test_a_domain_may_be_the_path_of_its_file(tmp_path):
+    domain, path = Domain({"a": Ordinal((0, 1)), "b": Ordinal((0, 1, 2))}), tmp_path / "d.json"
+    domain.write(path)
+    values = np.array([[0, 2], [1, 1], [1, 0]])
+    for where in (path, str(path)):
+        for data in (
+            Dataset.from_array(values, domain=where),
+            Dataset.from_frame(pd.DataFrame(values, columns=["a", "b"]), domain=where),
+        ):
+            assert data.domain == domain and data.codes.tolist() == values.tolist()
+        budget = jaxcd.Budget(1.0)
+        assert jaxcd.recommend(where, 900, budget=budget) == jaxcd.recommend(
+            domain, 900, budget=budget
+        )
+        planned = (
+            jaxcd.plan_release(each, 900, kind=jaxcd.Histogram(), budget=budget)
+            for each in (where, domain)
+        )
+        assert next(planned) == next(planned)
+    with pytest.raises(DataError, match="domain file 'no.json' does not exist"):
+        Dataset.from_array(values, domain="no.json")
 
 
 def test_a_whole_number_that_python_does_not_write_is_refused_in_words() -> None:
