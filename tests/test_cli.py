@@ -13,6 +13,7 @@ from typing import Any
 
 import jax
 import numpy as np
+import polars as pl
 import pytest
 
 import jaxcd
@@ -636,6 +637,29 @@ def test_levels_of_an_effect_may_hold_commas_quotes_and_truth_values(
     command.refuses("--draws: the graph of --graph is taken as it is", words, "--draws 3")
 
 
+def test_messages_speak_of_options(
+    command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the library says of arguments, in the words of the command line."""
+    monkeypatch.chdir(tmp_path)
+    table, domain, counts = (tmp_path / name for name in ("t.csv", "d.json", "t.parquet"))
+    table.write_text("pid,a,b\n" + "1,0,1\n1,1,1\n2,0,0\n" * 20)
+    content = {"pid": {"person": True}}
+    content |= {name: {"type": "ordinal", "levels": [0, 1], "missing": True} for name in "ab"}
+    domain.write_text(json.dumps({"columns": content}))
+    words = ["discover", table, "--domain", domain, "--epsilon 1 --delta 1e-6"]
+    said = command.refuses(
+        "--algorithm pc: budget: --unit person is proved", words, "--unit person --algorithm pc"
+    )
+    assert "--unit row with --max-rows-per-person k" in said and "jaxcd.release(" not in said
+    said = command.refuses("--max-rows-per-person k", words)
+    assert "use --unit person, or --max-rows-per-person k, or mark" in said
+    domain.write_text(json.dumps({"columns": {name: content[name] for name in "ab"}}))
+    pl.read_csv(table).drop("pid").write_parquet(counts)
+    words = ["discover", counts, "--domain", domain, "--epsilon 1 --snapshot v"]
+    command.refuses("jaxcd: --rows: the ", words, "--rows 59 --quiet")
+
+
 def test_an_existing_folder_is_refused_before_anything_is_spent(
     command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -736,7 +760,7 @@ def test_discover_takes_an_algorithm() -> None:
         if algorithm is jaxcd.Algorithm.AUTO:  # what it is without knowledge
             assert run.info["algorithm"] == jaxcd.discover(data, **options).info["algorithm"]
     for wrong in (
-        {"algorithm": "fci"},
+        {"algorithm": "lingam"},
         {"algorithm": jaxcd.Algorithm.TREE, "decider": jaxcd.SparseVector()},
         {"algorithm": jaxcd.Algorithm.TREE, "max_level": 1},
         {"algorithm": jaxcd.Algorithm.PC, "tree": jaxcd.decisions.TreeOptions()},

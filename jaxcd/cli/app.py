@@ -11,6 +11,7 @@ import dataclasses
 import datetime
 import json
 import os
+import re
 import shlex
 import sys
 import warnings
@@ -84,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _interrupted()
         return code if isinstance(code, int) else 0
     except JaxcdError as error:
-        return _refuse(str(error))
+        return _refuse(_in_options(str(error)))
     except BrokenPipeError:
         # Whoever read stdout has gone; the interpreter would complain once more when it closes it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -112,6 +113,22 @@ def _warn(message: Warning | str, category: type[Warning], *_: object, **__: obj
         else f"{category.__name__}: {message}",
         file=sys.stderr,
     )
+
+
+# What the library calls by the names of Python, and the options that it is here.
+_OPTIONS = (
+    (r"\bAlgorithm\.([A-Z]+)\b", lambda found: f"--algorithm {found[1].lower()}"),
+    (r"\b(unit|missing|accounting|algorithm)=(['\"])(\w+)\2", r"--\1 \3"),
+    (r"\bmax_rows_per_person=(\w+)", r"--max-rows-per-person \1"),
+    (r"(--[\w-]+ \w+) \(\1\)", r"\1"),  # where a message had both
+    (r"^n_samples\b", "--rows"),
+)
+
+
+def _in_options(message: str) -> str:
+    for pattern, words in _OPTIONS:
+        message = re.sub(pattern, words, message)
+    return message
 
 
 def _refuse(message: str) -> int:

@@ -46,8 +46,8 @@ R = TypeVar("R")
 
 BY_PERSON_ONLY = (
     "budget: unit='person' is proved for releases only, whose statistics are sums over rows; buy "
-    "one with jaxcd.release(data, jaxcd.Marginals(), budget=...) and search it, or use unit='row' "
-    "with max_rows_per_person=k"
+    "a release and search that (discover does where no test is asked for), or use unit='row' with "
+    "max_rows_per_person=k"
 )
 """Why a run by tests on data, or of a pair, refuses that unit."""
 
