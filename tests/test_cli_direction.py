@@ -52,7 +52,7 @@ def test_a_private_answer(command: CommandLine, file: Path) -> None:
         r"^noise +secure, from the operating system$",
         r"^differs +from the method without privacy: columns are scaled by the bounds, ",
         r"^direction +no evidence for either \(it leans to dose -> response\)$",
-        r"^margin +0\.0\d+; named above 0\.0\d+, which at most 0\.1 of pairs pass ",
+        r"^margin +0\.0\d+; a direction is named above 0\.0\d+, which at most 10% of 81 public ",
         r"^agreement +(0\.9\d\d|1\.000), the probability that the same method .* the noise; ",
         r"^guarantee +epsilon=4, delta=0 \(replace-one; proved: ",
     ):

@@ -363,7 +363,7 @@ def _by_cells(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
             f"{domain.n_columns} columns have {known:,} cells together, at most "
             f"{MOST_KNOWN_CELLS:,}{and_codes}: one {one}.",
             f"A cell has {n_samples / cells:,.3g} {counted} on average and noise of "
-            f"{planned.noise:.3g}, whose law the score knows.",
+            f"{planned.noise:.3g}, which the score allows for.",
         ]
         if budget.delta > 0:
             reasons.append("It needs no delta: the release is private with epsilon alone.")
@@ -487,10 +487,11 @@ def _few_chosen(n_chosen: int, n_columns: int, counted: str) -> str | None:
     """A warning where so few pairs can be chosen that little is found; of 0 all are measured."""
     if not 0 < n_chosen < _LEAST_CHOSEN * n_columns:
         return None
+    needed = _LEAST_CHOSEN * n_columns
     return (
-        f"this budget can choose {n_chosen:,} of {math.comb(n_columns, 2):,} pairs, and below "
-        f"{_LEAST_CHOSEN:g} a column expect to miss half of the graph or more; "
-        f"{math.sqrt(_LEAST_CHOSEN * n_columns / n_chosen):.1f} times the {counted} would do"
+        f"this budget can measure {n_chosen:,} of {math.comb(n_columns, 2):,} pairs of columns; "
+        f"with fewer than {math.ceil(needed):,} expect to miss half of the graph or more; "
+        f"{math.sqrt(needed / n_chosen):.1f} times the {counted} would do"
     )
 
 

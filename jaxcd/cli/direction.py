@@ -380,8 +380,8 @@ def _differs(result: PairResult) -> str:
         words = "half of the rows train and half test, where the other uses all for both"
     else:
         words = (
-            f"{scaled}; penalty and bandwidth of the regression are constants, where the other "
-            "chooses them by the data"
+            f"{scaled}; how smooth the fitted curves are is fixed in advance, where the other "
+            "chooses it by the data"
         )
     if info.get("mechanism") == "flip distance":
         words += "; the score is how many records turn the answer over, not the ranges themselves"
@@ -417,8 +417,8 @@ def _show(
         ("direction", answer),
         (
             "margin",
-            f"{result.margin:.4g}; named above {least:.4g}, which at most {rate:.3g} of pairs "
-            "pass of which neither causes the other (of 81 public pairs; of other kinds more may)",
+            f"{result.margin:.4g}; a direction is named above {least:.4g}, which at most "
+            f"{100 * rate:.3g}% of 81 public pairs without a direction pass; of others more may",
         ),
     ]
     if private:

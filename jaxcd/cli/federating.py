@@ -134,7 +134,7 @@ def _show(bought: Any, coordinator: Coordinator, federation: Federation, out: Pa
     print(f"adversary  {federation.words}")
     print(f"           secure aggregation {found['secure_aggregation']}")
     print(
-        f"noise      of {federation.n_shares} of {len(federation.sites)} sites counted on: "
+        f"noise      of {federation.n_shares} of {len(federation.sites)} sites is enough: "
         f"{federation.dropouts} may be absent, {federation.colluding} may collude"
     )
     print(f"rounds     {len(found['rounds'])}, at most {largest:,} bytes a site and round")
