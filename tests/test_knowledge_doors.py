@@ -4,6 +4,7 @@ refused before anything is spent; the command line.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import json
@@ -274,6 +275,11 @@ def test_the_command_searches_a_release(command: CommandLine, tmp_path: Path) ->
     )
     confident = command.json("search", file, "--knowledge", known, "--confidence 2")
     assert confident["graph"]
+    people = tmp_path / "people.npz"
+    release = bought("Histogram")
+    cost = dataclasses.replace(release.cost, unit=jaxcd.privacy.Unit.PERSON)
+    dataclasses.replace(release, cost=cost, spent=cost).save(people)
+    assert f"{release.n_samples:,} people, " in command.shows("search", people)
     mixed_file = tmp_path / "mixed.npz"
     bought("Features").save(mixed_file)
     command.shows("search", mixed_file, "--algorithm pc")
@@ -291,6 +297,9 @@ def test_the_command_searches_a_release(command: CommandLine, tmp_path: Path) ->
         ("bought.npz --confidence -1", "--confidence -1"),
         ("bought.npz --knowledge nowhere.json", "'nowhere.json' does not exist"),
         ("bought.npz --force", "--force overwrites"),
+        ("bought.npz --missing level", "--missing level has no use here"),
+        ("bought.npz --algorithm pc --max-level -1", "max_level"),
+        ("bought.npz --algorithm pc --test fisher-z", "FisherZ"),
     ],
 )
 def test_bad_searches_are_one_line(

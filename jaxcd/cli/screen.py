@@ -18,6 +18,7 @@ from jaxcd.api import Choice
 from jaxcd.cli.options import Loaded
 from jaxcd.discovery import EdgeConfidence
 from jaxcd.graphs.knowledge import given_edges
+from jaxcd.privacy.budget import counted_words
 from jaxcd.report import FILES, graph_json, grouped_ledger, metrics_json
 
 __all__ = [
@@ -121,12 +122,13 @@ def show_plan(
 
 
 def show_search(release: Path, bought: jaxcd.Release, how: str, knowledge: Path | None) -> None:
-    """What will be searched, and how, before it is."""
+    """What was searched, and how."""
     console = _console()
     _line(
         console,
         "release",
-        f"{release}: {bought.kind}, {bought.n_samples:,} rows, {len(bought.names)} columns",
+        f"{release}: {bought.kind}, {bought.n_samples:,} {counted_words(bought.cost.unit)}, "
+        f"{len(bought.names)} columns",
     )
     _line(console, "algorithm", how)
     if knowledge is not None:

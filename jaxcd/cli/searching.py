@@ -92,6 +92,10 @@ def search(
     known, reading = options.knowledge(knowledge), Missing.of(missing)
     check_release(release)
     bought = jaxcd.Release.load(release)
+    if reading is Missing.LEVEL and not bought.domain.has_missing:
+        raise OptionError(
+            "--missing level has no use here: no column of the release has missing cells; drop it"
+        )
     by_tests: dict[str, Any] = {}
     if algorithm in _BY_TESTS:
         level = 0.05 if alpha is None else alpha
@@ -103,12 +107,12 @@ def search(
         }
         if algorithm == "gfci":
             check_gfci(bought.domain, known, what="--algorithm gfci", cure="use --algorithm fci")
-    talkative = not (as_json or quiet)
-    if talkative:
-        words = f"{algorithm}, with {by_tests['test'].name}" if by_tests else algorithm
-        screen.show_search(release, bought, words, knowledge)
     search_by: Any = jaxcd.search if algorithm == "score" else getattr(jaxcd, algorithm)
     run = search_by(bought, knowledge=known, missing=reading, **by_tests)
+    talkative = not (as_json or quiet)
+    if talkative:  # what was refused prints nothing else
+        words = f"{algorithm}, with {by_tests['test'].name}" if by_tests else algorithm
+        screen.show_search(release, bought, words, knowledge)
     if confidence:
         run = run.with_confidence(jaxcd.discovery.edge_confidence(bought, run, n_draws=confidence))
     if talkative:
