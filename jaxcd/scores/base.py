@@ -80,6 +80,10 @@ class GraphScore(abc.ABC):
         scored.
         """
 
+    def uncounted(self, node: int) -> int:
+        """How many parents of a node ``max_parents`` does not count: the columns that set it."""
+        return 0
+
     def candidates(self, node: int) -> tuple[int, ...]:
         """The possible parents of a node, sorted; public.  By default all others."""
         return tuple(other for other in range(len(self.names)) if other != node)

@@ -126,6 +126,10 @@ class InterventionalScore(LocalScore):
         """That of the parts, which count variables."""
         return self._first.max_parents
 
+    def uncounted(self, node: int) -> int:
+        """The columns that set it."""
+        return len(self._set_by.get(node, ()))
+
     @property
     def settings(self) -> dict[str, Any]:
         """The parts' options, and the columns whose targets are known."""

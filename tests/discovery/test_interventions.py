@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from scipy.special import gammaln
@@ -19,8 +20,12 @@ from scipy.special import gammaln
 import jaxcd
 from benchmarks.interventions import INT, drawn_targets, intervened, read_as, told, variables_only
 from jaxcd.data.interventions import Interventions, rows_of
+from jaxcd.discovery import ordering_search, sample_orders
 from jaxcd.discovery.interventions import with_interventions
 from jaxcd.discovery.score.exact_search import exact_search as best_dag
+from jaxcd.discovery.score.ges import FamilyCache
+from jaxcd.discovery.score.limits import Limits
+from jaxcd.discovery.score.mmhc import climb_hills
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.graphs import Knowledge, MixedGraph
 from jaxcd.scores import LocalScore
@@ -128,8 +133,6 @@ def test_numeric_columns_beside_an_intervention():
         {"a": jaxcd.Numeric(), "b": jaxcd.Numeric(), "INT": jaxcd.Categorical(("0", "1"))},
         interventions={"INT": {"1": ("b",)}},
     )
-    import pandas as pd
-
     data = jaxcd.Dataset.from_frame(pd.DataFrame(frame), domain=domain)
     natural = data.where(conditions == "0").select(["a", "b"])
     whole = data.select(["a", "b"])
@@ -188,8 +191,11 @@ class DrawnSets(LocalScore):
     for equivalent DAGs, and for no others.
     """
 
-    def __init__(self, names: tuple[str, ...], rng: np.random.Generator) -> None:
+    def __init__(
+        self, names: tuple[str, ...], rng: np.random.Generator, max_parents: int | None = None
+    ) -> None:
         self._names = names
+        self._most = len(names) - 1 if max_parents is None else max_parents
         sets = itertools.product((0, 1), repeat=len(names))
         self._values = {tuple(np.flatnonzero(s).tolist()): float(rng.normal()) for s in sets}
 
@@ -199,7 +205,7 @@ class DrawnSets(LocalScore):
 
     @property
     def max_parents(self) -> int:
-        return len(self._names) - 1
+        return self._most
 
     def local(self, node: int, parents: tuple[int, ...]) -> float:
         return self._values[tuple(sorted((node, *parents)))] - self._values[parents]
@@ -251,6 +257,80 @@ def test_other_searches_find_the_same(seed):
     assert chain.confidence.directed[:, data.names.index("INT")].max() == 0
     hills = jaxcd.mmhc(data, budget=FREE, score=jaxcd.BIC())
     assert not hills.graph.parents("INT")
+
+
+@pytest.mark.parametrize("most", [0, 1, 2, 3])
+def test_the_columns_that_set_a_node_are_no_parents_that_count(most):
+    """The best of all DAGs whose nodes have so many variables as parents, whatever sets them."""
+    for seed in range(4):
+        domain = drawn(seed, 4).domain
+        rng, known = np.random.default_rng(seed), with_interventions(None, domain)
+        score = with_known_targets(domain, lambda names, rows: DrawnSets(names, rng, most))  # noqa: B023
+        graphs = [graph for graph in all_dags(4) if graph.sum(axis=0).max() <= most]
+        best = max(score.total(with_settings(graph, domain)) for graph in graphs)
+        assert score.total(best_dag(score, knowledge=known)) == pytest.approx(best)
+        ordered = ordering_search(score, knowledge=known).adjacency
+        assert score.total(ordered) == pytest.approx(best)
+        chains = sample_orders(score, n_steps=60, burn_in=60, thin=10, seed=0, knowledge=known)
+        assert chains.score == pytest.approx(best)
+        limits = Limits.of(known, domain.names)
+        _, hill = climb_hills(
+            FamilyCache(limits.within(score)),
+            ~np.eye(5, dtype=bool),
+            most_parents=limits.most_parents(score),
+            patience=200,
+            limits=limits,
+        )
+        assert hill == pytest.approx(best)
+
+
+def set_in_half(n: int, *, numeric: bool = False) -> jaxcd.Dataset:
+    """a --> b <-- d, and b set in the rows of which cond says so."""
+    rng = np.random.default_rng(0)
+    cond = rng.integers(0, 2, n)
+    if numeric:
+        a, d, noise = rng.normal(size=(3, n))
+        b = np.where(cond == 1, noise, a + d + noise)
+    else:
+        a, d, noise = rng.integers(0, 2, (3, n))
+        b = np.where((cond == 1) | (rng.random(n) < 0.1), noise, a | d)
+    columns: dict[str, Any] = dict.fromkeys("abd", jaxcd.Numeric(-9, 9) if numeric else BINARY)
+    domain = jaxcd.Domain(
+        {"cond": jaxcd.Categorical(("0", "1")), **columns},
+        interventions={"cond": {"1": ("b",)}},
+        declared=True,
+    )
+    frame = {"cond": cond.astype(str), "a": a, "b": b, "d": d}
+    return jaxcd.Dataset.from_frame(pd.DataFrame(frame), domain=domain)
+
+
+def test_searches_of_data_find_all_parents_of_a_column_that_was_set():
+    expected = {"cond --> b", "a --> b", "d --> b"}
+    discrete, numeric = set_in_half(2_000), set_in_half(2_000, numeric=True)
+    for data in discrete, numeric:
+        assert {
+            str(edge) for edge in jaxcd.exact_search(data, budget=FREE).graph.edges()
+        } == expected
+    chain = jaxcd.order_mcmc(discrete, budget=FREE, key=jax.random.key(0), n_steps=50, burn_in=50)
+    hills = jaxcd.mmhc(discrete, budget=FREE)
+    for run in chain, hills:
+        assert {str(edge) for edge in run.graph.edges()} == expected
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [jaxcd.Histogram(), jaxcd.Marginals(), jaxcd.LogLinear(), jaxcd.Features()],
+    ids=lambda kind: type(kind).__name__,
+)
+def test_one_parent_beside_what_sets_a_column(kind):
+    data = set_in_half(20_000, numeric=isinstance(kind, jaxcd.Features))
+    bought = jaxcd.release(data, kind, budget=jaxcd.Budget(20.0, 1e-6), noise=simulated())
+    known, searches = Knowledge(tiers=[["a", "d"], ["b"]]), [jaxcd.exact_search]
+    if isinstance(kind, jaxcd.Features):
+        searches.append(jaxcd.ges)
+    for search in searches:
+        graph = search(bought, max_parents=1, knowledge=known).graph
+        assert set(graph.parents("b")) in ({"cond", "a"}, {"cond", "d"})
 
 
 def test_greedy_equivalence_search_is_refused():

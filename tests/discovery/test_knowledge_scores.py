@@ -341,7 +341,7 @@ def test_hills_are_climbed_within_the_knowledge() -> None:
         parents, total = climb_hills(
             FamilyCache(limits.within(score)),
             np.ones((4, 4), dtype=bool),
-            max_parents=3,
+            most_parents=[3] * 4,
             patience=300,
             limits=limits,
         )

@@ -57,7 +57,7 @@ def test_hills_are_climbed_to_the_top_of_most_small_problems():
     hits = 0
     for seed in range(20):
         score = DrawnScore(4, seed=seed)
-        parents, total = climb_hills(FamilyCache(score), joinable, max_parents=3)
+        parents, total = climb_hills(FamilyCache(score), joinable, most_parents=[3] * len(joinable))
         graph = as_graph(parents)
         assert nx.is_directed_acyclic_graph(nx.from_numpy_array(graph, create_using=nx.DiGraph))
         assert score.total(graph) == pytest.approx(total, abs=1e-12)
@@ -73,7 +73,9 @@ def test_hills_end_where_no_arc_gains_and_limits_are_kept(seed: int):
     joinable = np.triu(rng.random((5, 5)) < 0.6, k=1)
     joinable |= joinable.T
     score = DrawnScore(5, seed=seed)
-    parents, total = climb_hills(FamilyCache(score), joinable, max_parents=2, patience=0)
+    parents, total = climb_hills(
+        FamilyCache(score), joinable, most_parents=[2] * len(joinable), patience=0
+    )
     graph = as_graph(parents)
     assert not (graph & ~joinable).any() and graph.sum(axis=0).max() <= 2
     for x, y in np.argwhere(joinable):

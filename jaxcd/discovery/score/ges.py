@@ -133,7 +133,8 @@ class _Climb:
         start = class_graph(limits.must_enter)  # no arc but the required ones
         assert start is not None
         self.graph = start
-        self._max_parents = max(max_parents, limits.most_required)
+        most = max(max_parents, limits.most_required)
+        self._most_parents = [most + score.uncounted(y) for y in range(d)]
         joinable = [
             into | out for into, out in zip(limits.may_enter, limits.may_leave, strict=True)
         ]
@@ -233,7 +234,7 @@ class _Climb:
         """The moves into y with their gains, the best first."""
         others = self._insertable[y] if kind is MoveKind.INSERT else -1
         moves = list(
-            moves_into(self.graph, y, kind=kind, others=others, max_parents=self._max_parents)
+            moves_into(self.graph, y, kind=kind, others=others, max_parents=self._most_parents[y])
         )
         terms = [arc_scores(self.graph, move) for move in moves]
         self.cache.fill((node, parents) for several in terms for _, node, parents in several)

@@ -241,6 +241,15 @@ class Limits:
 
     # ---- scores
 
+    def most_parents(self, score: LocalScore) -> tuple[int, ...]:
+        """For each node the most parents that it may have: as many as the score counts and those
+        that it does not count, or as many as are required.
+        """
+        required = self.required.sum(axis=0).tolist()
+        return tuple(
+            max(score.max_parents + score.uncounted(v), least) for v, least in enumerate(required)
+        )
+
     def within(self, score: LocalScore) -> LocalScore:
         """The score of the families that fit; the score itself where nothing is known."""
         return score if self.none else _Within(score, self)
@@ -326,6 +335,10 @@ class _Weighed(LocalScore):
         """The score's."""
         return self.score.max_parents
 
+    def uncounted(self, node: int) -> int:
+        """The score's."""
+        return self.score.uncounted(node)
+
     def candidates(self, node: int) -> tuple[int, ...]:
         """The score's."""
         return self.score.candidates(node)
@@ -362,7 +375,7 @@ class _Within(_Weighed):
 
     def __init__(self, score: LocalScore, limits: Limits) -> None:
         super().__init__(score, limits.must_enter)
-        self._limits = limits
+        self._limits, self._most_parents = limits, limits.most_parents(score)
 
     @property
     def max_parents(self) -> int:
@@ -382,15 +395,12 @@ class _Within(_Weighed):
             for family in self.score.families(node)
             if all(allowed >> u & 1 for u in family)
         )
-        most = self._most(node)
+        most = self._most_parents[node]
         return tuple(dict.fromkeys(family for family in found if len(family) <= most))
-
-    def _most(self, node: int) -> int:
-        return max(self.score.max_parents, len(self._limits.parents(node)))
 
     def locals(self, node: int, families: Sequence[tuple[int, ...]]) -> np.ndarray:
         """The scores of many parent sets of one node, each with the required parents."""
-        required, most = self._limits.parents(node), self._most(node)
+        required, most = self._limits.parents(node), self._most_parents[node]
         full = [tuple(sorted({*family, *required})) for family in families]
         values = np.full(len(full), -np.inf)
         places = [place for place, family in enumerate(full) if len(family) <= most]

@@ -91,6 +91,7 @@ def mmhc(
         budget: NO_PRIVACY with a Dataset, left out with a release.
         key: a typed key for tests that draw permutations.
         max_parents: the most parents of a node, from 0; None for no limit but the release's own.
+            Columns that set it do not count.
         max_conditioning: the most columns that a test conditions on; None for no limit.  A discrete
             table with less than five rows a cell is not tested, and its pair counts as dependent.
         patience: so many moves in a row may fail to improve on the best DAG before the search ends.
@@ -149,7 +150,11 @@ def mmhc(
     joinable |= limits.required | limits.required.T
     cache = FamilyCache(within)
     parents, total = climb_hills(
-        cache, joinable, max_parents=within.max_parents, patience=patience, limits=limits
+        cache,
+        joinable,
+        most_parents=limits.most_parents(searched.score),
+        patience=patience,
+        limits=limits,
     )
     dag = np.zeros((len(parents), len(parents)), dtype=bool)
     for y, mask in enumerate(parents):
@@ -294,7 +299,7 @@ def climb_hills(
     cache: FamilyCache,
     joinable: np.ndarray,
     *,
-    max_parents: int,
+    most_parents: Sequence[int],
     patience: int = 15,
     limits: Limits | None = None,
 ) -> tuple[tuple[int, ...], float]:
@@ -303,7 +308,7 @@ def climb_hills(
     Args:
         cache: of the score.
         joinable: the pairs that may be joined, symmetric, bool (d, d).
-        max_parents: the most parents of a node.
+        most_parents: of each node.
         patience: so many moves in a row may fail to improve on the best.
         limits: what is known; None for nothing.
     """
@@ -320,7 +325,7 @@ def climb_hills(
     while waited <= patience:
         equal: list[tuple[_Step, list[int]]] = []
         for step in sorted(
-            _steps(cache, parents, allowed, limits.must_enter, max_parents),
+            _steps(cache, parents, allowed, limits.must_enter, most_parents),
             key=lambda step: -step.gain,
         ):
             if equal and step.gain < equal[0][0].gain - least:
@@ -347,7 +352,7 @@ def _steps(
     parents: Sequence[int],
     allowed: Sequence[int],
     required: Sequence[int],
-    max_parents: int,
+    most_parents: Sequence[int],
 ) -> Iterator[_Step]:
     """All arcs added, deleted and turned, those that make cycles too; only with finite gains."""
     free = [mask & ~must for mask, must in zip(allowed, required, strict=True)]
@@ -356,7 +361,7 @@ def _steps(
     def gain(node: int, family: int) -> float:
         return cache.get(node, family) - cache.get(node, parents[node])
 
-    full = [family.bit_count() >= max_parents for family in parents]
+    full = [family.bit_count() >= most for family, most in zip(parents, most_parents, strict=True)]
     for y, family in enumerate(parents):
         for x in bits(free[y]):
             toggled = family ^ 1 << x

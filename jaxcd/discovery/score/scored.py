@@ -201,7 +201,7 @@ def exact_search(
         budget: NO_PRIVACY with a Dataset, left out with a release.
         key: not used; nothing is drawn.
         max_parents: the most parents of a node; None for no limit up to 10 variables and 4 above,
-            or the release's own.
+            or the release's own.  Columns that set it do not count.
         knowledge: what is known before; public.
 
     Returns:
@@ -282,7 +282,7 @@ def order_mcmc(
         budget: NO_PRIVACY with a Dataset, left out with a release.
         key: a typed key, required: the chains are random.
         max_parents: the most parents of a node; None for no limit up to 10 variables and 4 above,
-            or the release's own.
+            or the release's own.  Columns that set it do not count.
         n_steps: the moves of each chain that count, from 1.
         burn_in: the moves before them, from 0.
         thin: one order in so many is kept, from 1.

@@ -60,6 +60,7 @@ from typing import Any, final
 import numpy as np
 
 from jaxcd.checks import check_count, check_number
+from jaxcd.data.interventions import Interventions
 from jaxcd.releases.base import Release, check_kind
 from jaxcd.releases.features.canonical_correlation import CanonicalCorrelation, raised
 from jaxcd.releases.features.rare_levels import rare_levels, rare_words, without_levels
@@ -180,6 +181,10 @@ class FeatureScore(BatchedScore):
             "noise": self._release.noise,
             **rare_words(self._rare),
         }
+
+    def uncounted(self, node: int) -> int:
+        """The columns that set it."""
+        return len(Interventions.of(self._release.domain).natural.get(self._names[node], ()))
 
     def candidates(self, node: int) -> Columns:
         """The possible parents of a node, sorted; public."""
