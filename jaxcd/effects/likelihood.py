@@ -16,7 +16,8 @@ The estimate is D at the maximum of l: without noise the formula on the counts. 
 all values of D that are reached where l is within kappa q / 2 of its maximum, q the quantile of
 chi-square with one degree of freedom: the profile likelihood ratio.  kappa is 1 where the noise is
 independent between cells of one table; otherwise it is the variance of the estimate over what l
-takes it to be, both to first order.
+takes it to be, both to first order.  Where counts below zero make the part of sampling negative,
+both are those of the noise alone.
 
 *Rows that may be empty.*  mu_c >= 0 makes estimates of many small cells too large, all of them, and
 the interval then covers too little.  So it is asked for only in the rows of a table (the cells that
@@ -366,15 +367,17 @@ def profile_of_tables(
     spread = top + noisy
     # Of the estimate: an error in cell c moves it by h_c; the totals are known.
     h = move - likelihood.each(likelihood.sums(move * spread) / likelihood.sums(spread))
-    taken = float((h**2 * spread).sum())
     found = float((h**2 * top).sum()) - float((likelihood.sums(h * top) ** 2 / likelihood.n).sum())
+    # Counts below zero may make it less than none: then there is noise alone.
+    taken = float((h**2 * (spread if found > 0 else noisy)).sum())
+    found = max(found, 0.0)
     if noise is None:
         found += float((noisy * h**2).sum())
     else:
         parts = np.split(h, np.cumsum(likelihood.sizes)[:-1])
         shaped = zip(parts, tables, strict=True)
         found += noise([part.reshape(table.shape) for part, table in shaped])
-    kappa = found / taken if noise is not None and taken > 0 else 1.0
+    kappa = found / taken if noise is not None and min(found, taken) > 0 else 1.0
     loss = kappa * float(special.chdtri(1, 1 - level)) / 2
     estimate = min(max(estimate, -functional.span), functional.span)
     # Where to begin looking for t.
@@ -384,7 +387,7 @@ def profile_of_tables(
         low, high = (_end(likelihood, functional, sign, loss, about) for sign in (-1.0, 1.0))
         return min(low, estimate), max(high, estimate)
 
-    return Interval(estimate, math.sqrt(max(found, 0.0)), ends)
+    return Interval(estimate, math.sqrt(found), ends)
 
 
 def _end(

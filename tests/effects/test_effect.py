@@ -197,6 +197,24 @@ def test_what_was_not_measured_is_open() -> None:
         assert found.to_json_dict()["estimate"] is None
 
 
+@pytest.mark.parametrize("kind", [jaxcd.Marginals(), jaxcd.LogLinear()], ids=["pairs", "fit"])
+@pytest.mark.parametrize(("epsilon", "flipped"), [(10.0, 0.0), (100.0, 0.0), (100.0, 2e-4)])
+def test_columns_that_are_nearly_copies(kind, epsilon: float, flipped: float) -> None:
+    """Cells that are empty or nearly so are read as less than nothing half of the time."""
+    rng, inside = np.random.default_rng(0), 0
+    domain = jaxcd.Domain({name: jaxcd.Categorical((0, 1)) for name in "ab"}, declared=True)
+    graph = MixedGraph.from_edges(["a", "b"], ["a --> b"])
+    for seed in range(20):
+        codes = rng.integers(0, 2, (20_000, 2))
+        codes[:, 1] = codes[:, 0] ^ (rng.random(20_000) < flipped)
+        data = jaxcd.Dataset.from_codes(codes, domain=domain)
+        release = bought(data, kind, epsilon, 1e-6, seed)
+        found = jaxcd.effect(release, treatment="a", outcome="b", graph=graph)
+        assert 0 <= found.high - found.low < 3e-3
+        inside += found.low - 2e-5 <= 1 - 2 * flipped <= found.high + 2e-5
+    assert inside >= 16
+
+
 def test_levels_and_scores() -> None:
     rng = np.random.default_rng(0)
     x, noise = rng.integers(0, 3, 4000), rng.integers(0, 2, 4000)
