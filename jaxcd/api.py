@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxcd.advice.choosing import Algorithm, Choice, choose, kind_of_release
 from jaxcd.advice.recommending import recommend
-from jaxcd.checks import check_flag, check_whole, choice_of
+from jaxcd.checks import check_flag, check_listed, check_whole, choice_of
 from jaxcd.citests import CITest, Query
 from jaxcd.data import Dataset, Domain, Missing, Table
 from jaxcd.data.rows import Rows
@@ -489,10 +489,7 @@ def ci_test(
     check_arguments(test, budget, key, noise)
     assert budget is not None
     session = Session(Door(data, budget), test, alpha=decider.alpha, key=key)
-    if isinstance(given, str):
-        raise OptionError(
-            f"given = {given!r} is one text; use a tuple of names such as ({given!r},)"
-        )
+    given = check_listed("given", given)
     chosen = (x, y, *given)
     for name in chosen:
         if name not in session.names:

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import enum
 import math
+from collections.abc import Iterable
 from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from jaxcd.errors import OptionError
+from jaxcd.errors import JaxcdError, OptionError
 
 __all__ = [
     "check_choice",
     "check_count",
     "check_flag",
     "check_key",
+    "check_listed",
     "check_nonnegative",
     "check_number",
     "check_positive",
@@ -49,6 +51,24 @@ def check_key(key: Any, *, cure: str = "use jax.random.key(seed)") -> None:
     else:
         given = f"a value of type {type(key).__name__}"
     raise OptionError(f"key must be one typed key, not {given}; {cure}")
+
+
+def check_listed(
+    name: str, value: Any, *, of: str = "names", error: type[JaxcdError] = OptionError
+) -> tuple[Any, ...]:
+    """Returns the things of a collection (a generator is read here, once) as a tuple, else raises
+    the error.
+
+    >>> check_listed("given", (name for name in ("a", "b")))
+    ('a', 'b')
+    """
+    if isinstance(value, (str, bytes)):
+        what, cure = f"the single string {value!r}", f"write [{value!r}]"
+    elif isinstance(value, Iterable):
+        return tuple(value)
+    else:
+        what, cure = repr(value), "write [] for none" if value is None else f"write [{value!r}]"
+    raise error(f"{name} is a collection of {of}, got {what}; {cure}")
 
 
 def is_whole(value: Any, least: int | None = None, most: int | None = None) -> bool:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import jaxcd
 from jaxcd.checks import is_number, is_whole
-from jaxcd.errors import JaxcdError
+from jaxcd.errors import JaxcdError, OptionError
 
 KEY = jax.random.key(0)
 NOISE = jaxcd.SimulatedNoise(KEY)
@@ -72,6 +72,21 @@ def test_choices_are_taken_as_text() -> None:
             JaxcdError, match=f"accounting = {wrong!r} is no Accounting; use .*ZCDP"
         ):
             jaxcd.Budget(1.0, 1e-6, accounting=wrong)
+
+
+def test_columns_to_condition_on_may_come_one_by_one() -> None:
+    """A generator is read once."""
+    data = jaxcd.networks.load("cancer").sample(2_000, key=KEY)
+    ask = {"test": jaxcd.ChiSquare(), "budget": jaxcd.NO_PRIVACY}
+    names = ["Cancer", "Smoker"]
+    expected = jaxcd.ci_test(data, "Xray", "Dyspnoea", given=names, **ask)
+    for several in (map(str, names), filter(None, names), dict.fromkeys(names)):
+        found = jaxcd.ci_test(data, "Xray", "Dyspnoea", given=several, **ask)
+        assert found.statistic == expected.statistic
+    assert expected.statistic != jaxcd.ci_test(data, "Xray", "Dyspnoea", **ask).statistic
+    for wrong in (None, 3, "Cancer"):
+        with pytest.raises(OptionError, match="given is a collection of names"):
+            jaxcd.ci_test(data, "Xray", "Dyspnoea", given=wrong, **ask)
 
 
 def test_what_was_made_with_them_can_be_saved(tmp_path: Path) -> None:

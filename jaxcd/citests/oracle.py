@@ -9,6 +9,7 @@ import jax
 import networkx as nx
 import numpy as np
 
+from jaxcd.checks import check_listed
 from jaxcd.citests.base import CITest, Evaluation, PreparedTest, Query
 from jaxcd.data.rows import Rows
 from jaxcd.errors import OptionError
@@ -93,12 +94,10 @@ class Oracle(CITest):
     selected: tuple = ()
 
     def __post_init__(self) -> None:
-        if isinstance(self.latent, str) or isinstance(self.selected, str):
-            raise OptionError(
-                "latent and selected are tuples of node names; write ('L',) for one node"
-            )
         for argument in ("latent", "selected"):
-            for node in getattr(self, argument):
+            nodes = check_listed(argument, getattr(self, argument), of="nodes")
+            object.__setattr__(self, argument, nodes)
+            for node in nodes:
                 if node not in self.dag:
                     raise OptionError(
                         f"{argument}: {node!r} is not a node of the DAG; its nodes are "

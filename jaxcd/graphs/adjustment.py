@@ -39,7 +39,7 @@ from typing import final
 
 import numpy as np
 
-from jaxcd.checks import check_whole
+from jaxcd.checks import check_listed, check_whole
 from jaxcd.errors import GraphError
 from jaxcd.graphs.ancestral import is_mag, markov_equivalent_mags, visible_edges
 from jaxcd.graphs.cpdag import consistent_extension
@@ -285,11 +285,7 @@ class Adjustment:
         Raises:
             GraphError: If a name is unknown.
         """
-        if isinstance(names, str):
-            raise GraphError(
-                f"names is a collection of names, got the single string {names!r}; write "
-                f"[{names!r}]"
-            )
+        names = check_listed("names", names, error=GraphError)
         return self._is_valid(_bitmask(self.graph.index(name) for name in names))
 
     @cached_property

@@ -24,6 +24,7 @@ from collections.abc import Collection, Hashable
 import networkx as nx
 import numpy as np
 
+from jaxcd.checks import check_listed
 from jaxcd.errors import GraphError
 from jaxcd.graphs.dag import dag_adjacency
 from jaxcd.graphs.edges import Edge, Mark
@@ -73,11 +74,7 @@ def dag_to_mag(
     position = {node: i for i, node in enumerate(nodes)}
     hidden = {}
     for argument, wanted in (("latent", latent), ("selected", selected)):
-        if isinstance(wanted, str):
-            raise GraphError(
-                f"{argument} is a collection of nodes, got the single string {wanted!r}; write "
-                f"[{wanted!r}]"
-            )
+        wanted = check_listed(argument, wanted, of="nodes", error=GraphError)
         for node in wanted:
             if node not in position:
                 raise GraphError(

@@ -28,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import final
 
+from jaxcd.checks import check_listed
 from jaxcd.errors import GraphError
 from jaxcd.graphs.mixed_graph import MixedGraph
 from jaxcd.graphs.trails import Separation
@@ -95,10 +96,7 @@ def m_separated(graph: MixedGraph, x: str, y: str, given: Iterable[str] = ()) ->
         >>> m_separated(graph, "a", "c"), m_separated(graph, "a", "c", ["b"])
         (True, False)
     """
-    if isinstance(given, str):
-        raise GraphError(
-            f"given is a collection of names, got the single string {given!r}; write [{given!r}]"
-        )
+    given = check_listed("given", given, error=GraphError)
     return MSeparation(graph).separated(
         graph.index(x), graph.index(y), [graph.index(z) for z in given]
     )

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, final
 import networkx as nx
 import numpy as np
 
+from jaxcd.checks import check_listed, is_whole
 from jaxcd.errors import GraphError
 from jaxcd.graphs.edges import SYMBOLS, Edge, Mark, parse_edge
 
@@ -335,8 +336,9 @@ class MixedGraph:
         Raises:
             GraphError: If ``order`` is not a permutation of 0..d-1.
         """
-        positions = [int(k) for k in order]
-        if sorted(positions) != list(range(self.n_nodes)):
+        positions = list(order)
+        whole = all(is_whole(k) for k in positions)
+        if not whole or sorted(positions) != list(range(self.n_nodes)):
             raise GraphError(
                 f"order must be a permutation of 0..{self.n_nodes - 1}, got {positions}"
             )
@@ -350,6 +352,7 @@ class MixedGraph:
         Raises:
             GraphError: If ``names`` is not the same set of names; the message says what differs.
         """
+        names = check_listed("names", names, error=GraphError)
         missing, extra = sorted(set(self.names) - set(names)), sorted(set(names) - set(self.names))
         if missing or extra or len(names) != self.n_nodes:
             raise GraphError(
@@ -360,8 +363,9 @@ class MixedGraph:
 
     def subgraph(self, names: Sequence[str]) -> MixedGraph:
         """The graph on ``names`` (in their order) with the edges between them."""
+        names = check_listed("names", names, error=GraphError)
         positions = [self.index(name) for name in names]
-        return MixedGraph(tuple(names), self.marks[np.ix_(positions, positions)])
+        return MixedGraph(names, self.marks[np.ix_(positions, positions)])
 
     def skeleton(self) -> MixedGraph:
         """The same adjacencies with every edge undirected."""

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from jaxcd.errors import GraphError
+import jaxcd
+from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import (
     DSeparation,
     Mark,
@@ -187,11 +188,24 @@ def test_bad_latent_and_selected_nodes_are_refused() -> None:
         ({"latent": ["z"]}, "latent: no node 'z'"),
         ({"selected": ["z"]}, "selected: no node 'z'"),
         ({"latent": "a"}, "single string"),
+        ({"latent": None}, r"latent .* got None; write \[\] for none"),
+        ({"selected": 3}, "selected .* got 3"),
         ({"latent": ["a", "b"], "selected": ["b"]}, r"\['b'\] as both"),
     ):
         refused(GraphError, message, dag_to_mag, dag, **options)
     refused(GraphError, "cycle", dag_to_mag, nx.DiGraph([("a", "b"), ("b", "a")]))
     assert dag_to_mag(dag, latent=["a", "b", "c"]).names == ()
+
+
+def test_hidden_nodes_may_come_one_by_one() -> None:
+    dag = nx.DiGraph([("l", "a"), ("l", "b"), ("b", "s")])
+    expected = dag_to_mag(dag, latent=["l"], selected=["s"])
+    assert dag_to_mag(dag, latent=map(str, "l"), selected=filter(None, "s")) == expected
+    oracle = jaxcd.Oracle(dag, latent=map(str, "l"), selected=iter("s"))
+    assert (oracle.latent, oracle.selected) == (("l",), ("s",))
+    assert oracle.column_names(None) == expected.names
+    for wrong in (None, 3, "l"):
+        refused(OptionError, "latent is a collection", jaxcd.Oracle, dag, latent=wrong)
 
 
 # ---- is_ancestral, is_mag

@@ -106,6 +106,8 @@ def test_reordering_keeps_every_edge(
         assert moved.edge(a, b) == graph.edge(a, b)
     assert moved.reordered(graph.names) == graph
     assert moved == graph.permuted([graph.index(name) for name in names])
+    assert moved == graph.reordered(name for name in names)
+    assert graph.subgraph(iter(names)) == moved
     part = graph.subgraph(names[:3])
     for a, b in itertools.permutations(part.names, 2):
         assert part.edge(a, b) == graph.edge(a, b)
@@ -165,6 +167,10 @@ def test_malformed_calls_are_refused() -> None:
         lambda: graph.adjacent("a", "z"),
         lambda: graph.has_edge("a", "b", symbol="->"),
         lambda: graph.permuted([0, 0, 1]),
+        lambda: graph.permuted([0, 1.5, 2]),
+        lambda: graph.permuted([False, True, 2]),
+        lambda: graph.reordered("abc"),
+        lambda: graph.reordered(None),
         lambda: graph.reordered(["a", "b"]),
         lambda: graph.reordered(["a", "b", "c", "c"]),
         lambda: graph.subgraph(["a", "a"]),
