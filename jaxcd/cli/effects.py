@@ -15,7 +15,7 @@ from jaxcd.cli.shared import (
     option,
     whole_option,
 )
-from jaxcd.errors import FormatError, OptionError
+from jaxcd.errors import FormatError, JaxcdError, OptionError
 from jaxcd.places import check_there
 
 __all__ = ["effect"]
@@ -49,6 +49,14 @@ def effect(
         int | None,
         whole_option("Without --graph: how often graphs are drawn anew, from 0. (Default: 20.)"),
     ] = None,
+    latent: Annotated[
+        bool,
+        option(
+            "The graph of --graph is a PAG even if all its edges are -->; in the folder of its "
+            "run, and where it has a circle or <->, that is known.",
+            "--latent",
+        ),
+    ] = False,
     knowledge: Annotated[
         Path | None,
         option(
@@ -86,6 +94,7 @@ def effect(
         outcome_level=outcome_level,
         level=level,
         missing=missing,
+        latent=latent,
         knowledge=options.knowledge(knowledge),
         n_draws=20 if draws is None else draws,
     )
@@ -121,6 +130,7 @@ def _levels(text: str | None) -> tuple[Any, Any] | None:
 
 def _read(path: Path) -> Any:
     from jaxcd.data.networks import read_bif
+    from jaxcd.discovery import DiscoveryResult
     from jaxcd.graphs import from_dot, from_json_dict
     from jaxcd.json_files import parsed, read_text
 
@@ -131,11 +141,14 @@ def _read(path: Path) -> Any:
         return read_bif(path).dag
     try:
         text = read_text(path, "file")
-        if path.suffix == ".dot":
-            return from_dot(text)
-        return from_json_dict(parsed(text))
+        graph = from_dot(text) if path.suffix == ".dot" else from_json_dict(parsed(text))
     except FormatError as error:
         raise FormatError(
             f"--graph {str(path)!r}: not a graph that can be read; give the graph.json or the "
             f"graph.dot of a run, or a .bif file ({error})"
         ) from None
+    try:
+        run = DiscoveryResult.load(path.parent)
+    except JaxcdError:  # no run's folder
+        return graph
+    return run if run.graph == graph else graph

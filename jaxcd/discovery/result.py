@@ -124,6 +124,11 @@ class DiscoveryResult(Certified):
         object.__setattr__(self, "separating_sets", FrozenDict(self.separating_sets))
         object.__setattr__(self, "info", FrozenDict(self.info))
 
+    @property
+    def is_latent(self) -> bool:
+        """Whether its graph is a PAG, in which columns may be hidden, whatever its edges."""
+        return self.info.get("algorithm") in ("fci", "gfci", "priv_fci")
+
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "again": None}  # a function of a key, which cannot be pickled
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import jax
 
-from jaxcd.checks import check_number, check_whole
+from jaxcd.checks import check_flag, check_number, check_whole
 from jaxcd.data import Missing
 from jaxcd.discovery import search_release
 from jaxcd.discovery.confidence import member_adjacency
@@ -22,6 +22,9 @@ from jaxcd.privacy.claims import GuaranteeClaim, claiming
 from jaxcd.releases import Release
 
 __all__ = ["drawn_graphs", "effect", "estimated"]
+
+# A graph, and whether columns may be hidden; None where its edges say so.
+Read = tuple[MixedGraph, bool | None]
 
 _RIGHT = "the graph is right, and there is no cause of two columns that it lacks"
 _WITH_HIDDEN = "the graph is right, what was not measured of it included"
@@ -43,6 +46,7 @@ def effect(
     level: float = 0.95,
     missing: Missing | str | None = None,
     whole_graph: bool | None = None,
+    latent: bool = False,
     knowledge: Knowledge | None = None,
     n_draws: int = 20,
     seed: int = 0,
@@ -106,7 +110,9 @@ def effect(
             the union over all; None for graphs drawn as above.  Columns of the release that the
             graph lacks are taken to be no part of the story.  Nodes that the release lacks cannot
             be held fixed: where no other set will do the effect is as open as in a PAG that does
-            not identify it, and ``unmeasured`` names them.
+            not identify it, and ``unmeasured`` names them.  A run (:class:`jaxcd.DiscoveryResult`)
+            says itself whether its graph is a PAG.  A graph by itself is read as a PAG or MAG where
+            it has a circle or ``<->``, and as a DAG or CPDAG of all causes where it has neither.
         levels: (from, to) of a treatment with more than two levels; None for the first and second
             of two.  For numeric treatments two numbers, whose difference multiplies the effect.
         outcome_level: the level whose probability is looked at.
@@ -115,6 +121,8 @@ def effect(
         whole_graph: how much of a given DAG or CPDAG is taken for right (see above): None for the
             families' tables, False for the adjustment set's by itself, as with several graphs or
             possible effects in any case, True for all cells of a noisy histogram at once.
+        latent: whether columns may be hidden: the given graph is a PAG or MAG even if all its edges
+            are ``-->``, as a PAG's may be where edges were required.
         knowledge: with ``graph=None``: what is known before; a given graph is taken as it is.
         n_draws: with ``graph=None``: how often the search is repeated, from 0.
         seed: of these draws, from 0; public.
@@ -149,14 +157,21 @@ def effect(
             "knowledge: a given graph is taken as it is; orient it first "
             "(jaxcd.discovery.oriented_by_knowledge(graph, knowledge)), or leave graph out"
         )
+    check_flag("latent", latent)
+    if latent and graph is None:
+        raise OptionError(
+            "latent: the release's own search finds graphs without hidden causes; give a PAG, as "
+            "in graph=jaxcd.gfci(release)"
+        )
     check_number("level", level, 0, 1, "()", cure="0.95 is usual")
     estimator = estimator_of(read, treatment, outcome, levels=levels, outcome_level=outcome_level)
-    graphs = (
+    graphs = _graphs(
         drawn_graphs(read, n_draws=n_draws, seed=seed, knowledge=knowledge)
         if graph is None
-        else _graphs(graph)
+        else graph,
+        latent,
     )
-    for one in graphs:
+    for one, _ in graphs:
         for argument, name in (("treatment", treatment), ("outcome", outcome)):
             if name not in one.names:
                 raise GraphError(
@@ -242,16 +257,19 @@ def _checked(release: Any, treatment: str, outcome: str, missing: Missing | str 
     return read
 
 
-def _graphs(graph: Any) -> tuple[MixedGraph, ...]:
+def _graphs(graph: Any, latent: bool) -> tuple[Read, ...]:
     several = graph if isinstance(graph, Sequence) and not isinstance(graph, str) else [graph]
     if not several:
         raise OptionError("graph: the sequence is empty; give a graph")
-    return tuple(as_graph(one) for one in several)
+    return tuple(
+        (as_graph(one), True if latent or getattr(one, "is_latent", False) else None)
+        for one in several
+    )
 
 
 def _combined(
     estimator: Estimator,
-    graphs: tuple[MixedGraph, ...],
+    graphs: tuple[Read, ...],
     measured: tuple[str, ...],
     *,
     level: float,
@@ -263,9 +281,9 @@ def _combined(
     shares: Counter[Any] = Counter()
     identified, unknown = True, False
     unmeasured: dict[str, None] = {}
-    for one, times in Counter(graphs).items():
+    for (one, is_latent), times in Counter(graphs).items():
         hidden = tuple(name for name in one.names if name not in measured)
-        options = possibilities(one, estimator.treatment, estimator.outcome, hidden)
+        options = possibilities(one, estimator.treatment, estimator.outcome, hidden, is_latent)
         identified = identified and len(options) == 1
         unknown = unknown or options[-1].is_open
         unmeasured.update(dict.fromkeys(name for each in options for name in each.unmeasured))

@@ -41,7 +41,8 @@ _LARGEST_SET = 4
 
 
 def as_graph(graph: Any) -> MixedGraph:
-    """The graph as a MixedGraph: a networkx DiGraph, a MixedGraph, or what holds one as ``.graph``.
+    """The graph as a MixedGraph: a networkx DiGraph, a MixedGraph, or what holds one as ``.graph``
+    (a run, which says by ``.is_latent`` whether it is a PAG).
 
     Raises:
         GraphError: it is none of these.
@@ -105,7 +106,7 @@ class Possibility:
 
 @lru_cache(maxsize=1024)
 def possibilities(
-    graph: MixedGraph, x: str, y: str, hidden: tuple[str, ...] = ()
+    graph: MixedGraph, x: str, y: str, hidden: tuple[str, ...] = (), is_latent: bool | None = None
 ) -> tuple[Possibility, ...]:
     """The effects of x on y that the graph allows, open ones last.
 
@@ -114,6 +115,8 @@ def possibilities(
         x: the treatment.
         y: the outcome.
         hidden: nodes that were not measured, so that nothing can be adjusted for them.
+        is_latent: whether columns may be hidden; None reads it off the graph: it has circles or
+            ``<->``.
 
     Raises:
         GraphError: a name is unknown, or the graph has cycles, selection, or no member.
@@ -123,22 +126,25 @@ def possibilities(
             raise GraphError(
                 "graph: it has a directed cycle; an effect needs a DAG, a CPDAG or a PAG"
             )
-    question = Adjustment(graph, x, y, hidden=hidden)
+    question = Adjustment(graph, x, y, is_latent=is_latent, hidden=hidden)
     if not question.may_affect:
         return (Possibility(None),)
     if question.exists:
         return (Possibility(question),)
     if question.is_latent:
-        last = Possibility(None, is_open=True, unmeasured=_needed(graph, x, y, hidden))
+        unmeasured = _needed(graph, x, y, hidden, is_latent=True)
+        last = Possibility(None, is_open=True, unmeasured=unmeasured)
         return (*_of_members(graph, x, y, hidden), last)
     return tuple(sorted(_of_parents(graph, x, y, hidden), key=lambda option: option.is_open))
 
 
-def _needed(graph: MixedGraph, x: str, y: str, hidden: tuple[str, ...]) -> tuple[str, ...]:
+def _needed(
+    graph: MixedGraph, x: str, y: str, hidden: tuple[str, ...], *, is_latent: bool | None = None
+) -> tuple[str, ...]:
     """Those of the hidden nodes that would make an adjustment set together with what was measured,
     none of which can be spared; none where the graph has no adjustment set at all.
     """
-    question = Adjustment(graph, x, y)
+    question = Adjustment(graph, x, y, is_latent=is_latent)
     given = list(question.canonical or ())
     for name in [name for name in given if name in hidden]:
         rest = [other for other in given if other != name]

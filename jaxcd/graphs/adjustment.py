@@ -16,8 +16,9 @@ so exactly if in one DAG (MAG) of the class Z separates x and y once the first e
 paths are taken away.
 
 Graphs with circles or ``<->`` are read as PAGs or MAGs, in which columns may be hidden; others as
-DAGs and CPDAGs, in which none is.  Selection (``---`` in a PAG) is not covered.  With background
-knowledge in a CPDAG the criterion stays right, and may miss sets.
+DAGs and CPDAGs, in which none is, unless ``is_latent`` says otherwise.  Selection (``---`` in a
+PAG) is not covered.  With background knowledge in a CPDAG the criterion stays right, and may miss
+sets.
 
 >>> graph = MixedGraph.from_edges(["z", "x", "y"], ["z --> x", "z --> y", "x --> y"])
 >>> graph.adjustment_sets("x", "y")

@@ -278,7 +278,10 @@ class MixedGraph:
         """The adjustment sets for the effect of x on y, small ones first.
 
         Z is one if P(y | do(x)) = sum_z P(y | x, z) P(z) in every model of the graph, which may be
-        a DAG, CPDAG, MAG or PAG; see :mod:`jaxcd.graphs.adjustment`.
+        a DAG, CPDAG, MAG or PAG; see :mod:`jaxcd.graphs.adjustment`.  With a circle or ``<->`` it
+        is read as a MAG or PAG, in which columns may be hidden; with neither as a DAG or CPDAG, in
+        which none is.  A PAG may be without them where edges were required: then ask
+        :class:`jaxcd.graphs.Adjustment` with ``is_latent=True``.
 
         Args:
             x: The treatment.

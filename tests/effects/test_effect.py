@@ -17,7 +17,7 @@ import jaxcd
 from jaxcd.data.structural import linear_gaussian_sem
 from jaxcd.effects.identification import possibilities
 from jaxcd.errors import GraphError, OptionError
-from jaxcd.graphs import Adjustment, MixedGraph, dag_to_cpdag, random_dag
+from jaxcd.graphs import Adjustment, Knowledge, MixedGraph, dag_to_cpdag, random_dag
 from jaxcd.graphs.adjustment import members
 from tests.graphs.test_adjustment import dags_behind, linear_sets, pags
 from tests.helpers import CommandLine, simulated
@@ -288,6 +288,48 @@ def test_missing_cells_are_left_out() -> None:
 
 
 # ---- classes of graphs
+
+
+def confounded(n: int = 5_000) -> jaxcd.Release:
+    """x --> y with the effect .1, and a hidden cause of both: .4 more."""
+    rng = np.random.default_rng(0)
+    h = rng.random(n) < 0.5
+    x = rng.random(n) < 0.2 + 0.6 * h
+    y = rng.random(n) < 0.2 + 0.5 * h + 0.1 * x
+    domain = jaxcd.Domain({name: jaxcd.Categorical((0, 1)) for name in "xy"}, declared=True)
+    data = jaxcd.Dataset.from_codes(np.column_stack([x, y]).astype(np.int32), domain=domain)
+    return jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.NO_PRIVACY)
+
+
+@pytest.mark.parametrize("search", [jaxcd.fci, jaxcd.gfci])
+def test_the_pag_of_a_run_is_one_whatever_its_edges(search, tmp_path, command) -> None:
+    """A required edge says that x causes y, and not that nothing else causes both."""
+    release, required = confounded(), Knowledge(required=[("x", "y")])
+    options = {"decider": jaxcd.Threshold()} if search is jaxcd.fci else {}
+    run = search(release, test=jaxcd.ChiSquare(), knowledge=required, **options)
+    assert str(run.graph) == "x --> y"
+    ask = {"treatment": "x", "outcome": "y"}
+    for graph, more in ((run, {}), (run.graph, {"latent": True}), ([run, run], {})):
+        found = jaxcd.effect(release, graph=graph, **ask, **more)
+        assert found.is_open and not found.identified and math.isnan(found.estimate)
+        assert found.low < 0.1 < found.high
+    assert jaxcd.effect(release, graph=run.graph, **ask).identified
+    dag = jaxcd.exact_search(release, knowledge=required)
+    assert str(dag.graph) == "x --> y" and jaxcd.effect(release, graph=dag, **ask).identified
+    assert not Adjustment(run.graph, "x", "y", is_latent=True).exists
+    path = release.save(tmp_path / "bought.npz")
+    words = f"effect {path} --treatment x --outcome y --graph"
+    folder = run.save(tmp_path / "run")
+    alone = tmp_path / "alone.json"
+    alone.write_bytes((folder / "graph.json").read_bytes())
+    for graph in (folder / "graph.json", folder / "graph.dot", f"{alone} --latent"):
+        assert "hidden causes" in command(f"{words} {graph}")[1]
+    assert "if the graph is right" in command(f"{words} {alone}")[1]
+
+
+def test_a_hidden_cause_needs_a_graph() -> None:
+    with pytest.raises(OptionError, match="latent.*gfci"):
+        jaxcd.effect(FREE, treatment="smoke", outcome="dysp", latent=True)
 
 
 def test_possibilities_are_those_of_all_members() -> None:
