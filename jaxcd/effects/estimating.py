@@ -74,10 +74,12 @@ class Estimator(abc.ABC):
         return Interval(math.nan, math.nan, lambda: (-self.span, self.span))
 
     @staticmethod
-    def _around(value: float, variance: float, level: float) -> Interval:
-        """The normal interval."""
+    def _around(value: float, variance: float, level: float, freedom: float = math.inf) -> Interval:
+        """The normal interval, or Student's where the variance has so many degrees of freedom."""
         error = math.sqrt(max(variance, 0.0))
-        reach = float(special.ndtri(0.5 + level / 2)) * error
+        share = 0.5 + level / 2
+        quantile = special.ndtri(share) if math.isinf(freedom) else special.stdtrit(freedom, share)
+        reach = float(quantile) * error
         return Interval(value, error, lambda: (value - reach, value + reach))
 
 
@@ -330,8 +332,11 @@ class LinearEstimator(Estimator):
         )
 
     def interval(self, given: tuple[str, ...], level: float) -> Interval:
-        value, variance = self._source.coefficient(self.treatment, self.outcome, given)
-        return self._around(value * self._times, variance * self._times**2, level)
+        found = self._source.coefficient(self.treatment, self.outcome, given)
+        value = found.value * self._times
+        if math.isinf(found.variance):
+            return Interval(value, math.inf, lambda: (-math.inf, math.inf))
+        return self._around(value, found.variance * self._times**2, level, found.freedom)
 
 
 def estimator_of(

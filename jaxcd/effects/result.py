@@ -17,7 +17,8 @@ class PossibleEffect:
     """An effect that a graph, or one of several graphs, allows.
 
     Args:
-        estimate: NaN where the release did not measure it.
+        estimate: NaN where the release did not measure it, and in linear models where the
+            treatment does not vary by itself.
         low: of its interval.
         high: of its interval.
         adjustment: the columns held fixed; None where the effect is zero by the graph, or not
@@ -123,10 +124,15 @@ class Effect:
                 f"The graph does not tell how {change} would change the {self.unit}: hidden causes "
                 f"could explain any dependence{whatever}."
             )
-        if not self.measured:
+        if not self.measured or self.high - self.low == float("inf"):
+            why = "tables that the graph asks for were not measured"
+            if all(one.adjustment is not None or one.low == one.high for one in self.possible):
+                why = (
+                    f"there are too few rows, or {self.treatment} does not vary by itself, beside "
+                    "what is held fixed"
+                )
             return (
-                f"The release does not tell how {what.replace('would change', 'changes')}: tables "
-                "that the graph asks for were not measured."
+                f"The release does not tell how {what.replace('would change', 'changes')}: {why}."
             )
         if all(one.low == one.high == 0 for one in self.possible):
             if self.n_graphs > 1:

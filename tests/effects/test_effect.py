@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import jax
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 
 import jaxcd
@@ -611,6 +612,64 @@ def test_coefficients_without_privacy_are_regressions() -> None:
         assert doubled.estimate == pytest.approx(2 * found.estimate)
         compared += 1
     assert compared >= 5
+
+
+def moments(columns: dict[str, np.ndarray]) -> jaxcd.Release:
+    domain = jaxcd.Domain(dict.fromkeys(columns, jaxcd.Numeric(-9, 9)), declared=True)
+    data = jaxcd.Dataset.from_frame(pd.DataFrame(columns), domain=domain)
+    return jaxcd.release(data, jaxcd.SecondMoments(), budget=jaxcd.NO_PRIVACY)
+
+
+@pytest.mark.parametrize("own", [0.0, 1e-5, None], ids=["a function", "nearly", "constant"])
+def test_a_treatment_that_does_not_vary_by_itself_tells_nothing(own, command, tmp_path) -> None:
+    """Of a --> b with c --> a, c --> b nothing is known where c determines a."""
+    rng, n = np.random.default_rng(0), 2_000
+    c = rng.normal(size=n)
+    a = np.ones(n) if own is None else c + own * rng.normal(size=n)
+    release = moments({"c": c, "a": a, "b": c + rng.normal(size=n)})
+    edges = ["a --> b"] if own is None else ["c --> a", "c --> b", "a --> b"]
+    graph = MixedGraph.from_edges(["c", "a", "b"], edges)
+    found = jaxcd.effect(release, treatment="a", outcome="b", graph=graph)
+    assert (found.low, found.high) == (-math.inf, math.inf) and math.isnan(found.estimate)
+    assert found.identified and not found.measured and "does not vary by itself" in found.sentence
+    json.dumps(found.to_json_dict(), allow_nan=False)
+    other = jaxcd.effect(release, treatment="c", outcome="b", graph=nx.DiGraph([("c", "b")]))
+    assert other.high - other.low < 0.2
+    text = tmp_path / "graph.json"
+    text.write_text(json.dumps(graph.to_json_dict()))
+    words = f"effect {release.save(tmp_path / 'bought')} --treatment a --outcome b --graph {text}"
+    assert "does not vary by itself" in command(words)[1]
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_coefficients_of_few_rows_cover(held: bool) -> None:
+    """Student's quantiles; with as many rows as numbers nothing is known of the error."""
+    rng = np.random.default_rng(0)
+    graph = MixedGraph.from_edges(["c", "a", "b"], ["a --> b", *["c --> a", "c --> b"][: 2 * held]])
+    inside = 0
+    for n in (3 + held, 5, 8) * 40:
+        c = rng.normal(size=n)
+        a = c * held + rng.normal(size=n)
+        release = moments({"c": c, "a": a, "b": a / 2 + c + rng.normal(size=n)})
+        found = jaxcd.effect(release, treatment="a", outcome="b", graph=graph)
+        inside += found.low <= 0.5 <= found.high
+    assert inside >= 107  # of 120
+    few = moments({"c": c[: 2 + held], "a": a[: 2 + held], "b": (a + c)[: 2 + held]})
+    found = jaxcd.effect(few, treatment="a", outcome="b", graph=graph)
+    assert (found.low, found.high) == (-math.inf, math.inf) and "too few rows" in found.sentence
+
+
+def test_noise_makes_students_quantiles_no_narrower() -> None:
+    _, data = linear(0, 60)
+    for release in (bought(data, jaxcd.SecondMoments(), 50.0, 1e-6), moments(data.to_frame())):
+        names = release.names
+        regressions = release.linear()
+        found = regressions.coefficient(names[0], names[1], names[2:4])
+        quiet = dataclasses.replace(release, sigma=0.0).linear()
+        without = quiet.coefficient(names[0], names[1], names[2:4])
+        assert without.freedom == 60 - 2 - 2
+        assert found.freedom >= without.freedom and found.variance >= without.variance
+        assert (found.freedom > 60) == (release.sigma > 0)
 
 
 def test_coefficients_with_noise_cover() -> None:
