@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -458,7 +459,8 @@ def after_the_graph() -> Outputs:
 
     def estimated(**options: Any) -> Any:
         found = jaxcd.effect(sold, treatment="smoke", outcome="dysp", **options)
-        return plain([found.estimate, found.low, found.high, found.adjustment])
+        estimate = None if math.isnan(found.estimate) else found.estimate
+        return plain([estimate, found.low, found.high, found.adjustment])
 
     def fallen() -> Any:
         found = jaxcd.falsify(sold, dag.reverse(), n_permutations=20)

@@ -303,20 +303,19 @@ def _combined(
     if unknown:
         whole = estimator.bounds(level)
         lows, highs = [whole.low], [whole.high]
-    known = [one.estimate for one in possible if not math.isnan(one.estimate)]
+    only = possible[0] if len(possible) == 1 and not unknown else None
     return Effect(
         treatment=estimator.treatment,
         outcome=estimator.outcome,
         levels=estimator.levels,
         unit=estimator.unit,
-        estimate=min(known, key=abs)
-        if known and len(known) == len(possible) and not unknown
-        else math.nan,
+        # one of several would be read as the effect
+        estimate=math.nan if only is None else only.estimate,
         low=min(lows),
         high=max(highs),
         level=level,
         identified=identified and not unknown,
-        adjustment=possible[0].adjustment if len(possible) == 1 and not unknown else None,
+        adjustment=None if only is None else only.adjustment,
         assumptions=(
             *(_WITH_HIDDEN if unmeasured and note == _RIGHT else note for note in notes),
             *estimator.assumptions,

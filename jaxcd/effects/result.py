@@ -43,8 +43,9 @@ class Effect:
         outcome: the column that is looked at.
         levels: what is compared, (from, to); None for a change by one unit.
         unit: what the effect is a difference of, in words.
-        estimate: the difference.  Of several possible effects the smallest in absolute value; NaN
-            where nothing is identified or measured.
+        estimate: the difference; NaN where it is not known: where several effects are possible, of
+            which ``possible`` has all, where hidden causes leave it open, or where it was not
+            measured.
         low: the lower end of the interval; without any information the least that is possible.
         high: the upper end.
         level: of the interval, such as .95.
@@ -151,9 +152,7 @@ class Effect:
         return f"{start} by {self.estimate:+.3g}, {ends} ({share} interval), if the graph is right."
 
     def to_json_dict(self) -> dict[str, Any]:
-        """As a dictionary that ``json.dump`` takes; None stands for NaN and infinite numbers, and
-        for the estimate where several effects are possible: ``possible`` has all of them.
-        """
+        """As a dictionary that ``json.dump`` takes; None stands for NaN and infinite numbers."""
 
         def number(value: float) -> float | None:
             return float(value) if abs(value) < float("inf") else None
@@ -165,8 +164,7 @@ class Effect:
             "outcome": self.outcome,
             "levels": None if self.levels is None else list(self.levels),
             "unit": self.unit,
-            # one of several would be read as the effect
-            "estimate": None if len(self.possible) > 1 else number(self.estimate),
+            "estimate": number(self.estimate),
             "low": number(self.low),
             "high": number(self.high),
             "level": self.level,
