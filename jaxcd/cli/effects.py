@@ -84,6 +84,11 @@ def effect(
             raise OptionError(
                 f"{name}: the graph of --graph is taken as it is; drop one of the two"
             )
+    if latent and graph is None:
+        raise OptionError(
+            "--latent: it says what the graph of --graph is; give one, such as that of "
+            "jaxcd search --algorithm gfci"
+        )
     given = None if graph is None else _read(graph)
     found = jaxcd.effect(
         jaxcd.Release.load(release),
@@ -106,14 +111,33 @@ def effect(
     print(found.sentence)
     if found.adjustment:
         print(f"Held fixed: {', '.join(found.adjustment)}.")
-    for one in found.possible if len(found.possible) > 1 else ():
-        held = "no effect" if one.adjustment is None else f"holding {list(one.adjustment)}"
-        print(
-            f"  {one.estimate:+.4g}  ({one.low:+.4g} to {one.high:+.4g})  {held}, "
-            f"in {one.share:.0%} of the graphs"
-        )
+    if len(found.possible) > 1:
+        print(_listing(found))
+        for one in found.possible:
+            share = "" if found.n_graphs == 1 else f", in {one.share:.0%} of the graphs"
+            print(
+                f"  {one.estimate:+.4g}  ({one.low:+.4g} to {one.high:+.4g})  {_held(one)}{share}"
+            )
     print(f"This takes for granted: {'; '.join(found.assumptions)}.")
     print("Nothing more was spent: effects are computed from numbers that have been released.")
+
+
+def _listing(found: Any) -> str:
+    """What the list of several effects is of."""
+    if found.n_graphs > 1:
+        return (
+            f"Possible effects, and the share of the {found.n_graphs} graphs that allow each; a "
+            "graph may leave several open:"
+        )
+    if found.is_open:
+        return "Effects that some graphs of its class tell; others leave it open:"
+    return "Possible effects; the graph leaves open which of them is right:"
+
+
+def _held(one: Any) -> str:
+    if one.adjustment is None:
+        return "no effect" if one.low == one.high else "not measured"
+    return f"holding {', '.join(one.adjustment) or 'nothing'} fixed"
 
 
 def _levels(text: str | None) -> tuple[Any, Any] | None:

@@ -23,7 +23,8 @@ class PossibleEffect:
         high: of its interval.
         adjustment: the columns held fixed; None where the effect is zero by the graph, or not
             measured.
-        share: of the drawn graphs that allow it; 1 for one graph.
+        share: of the graphs that allow it; 1 for one graph, of whose class the effects exclude each
+            other.
     """
 
     estimate: float

@@ -765,6 +765,13 @@ def test_command_line(command: CommandLine, tmp_path) -> None:
     assert read["estimate"] is None and not read["identified"] and len(estimates) == 3
     assert all(read["low"] <= one <= read["high"] for one in estimates)
     assert all(f"  {one:+.4g}  (" in out for one in estimates)
+    assert "the graph leaves open which of them is right:" in out
+    assert "  holding nothing fixed\n" in out and "of the graphs" not in out
+    code, out, _ = command(f"effect {path} --treatment asia --outcome tub --graph {dot}")
+    assert code == 0 and "  no effect\n" in out and "  holding nothing fixed\n" in out
+    code, out, _ = command(f"effect {path} --treatment smoke --outcome dysp --draws 1")
+    assert code == 0 and "share of the 2 graphs that allow each;" in out
+    assert " fixed, in 100% of the graphs\n" in out
     for wrong, message in (
         (f"effect {path} --treatment smoke --outcome nobody --graph {graph}", "no column"),
         (f"effect {tmp_path / 'no.npz'} --treatment a --outcome b", "does not exist"),
@@ -772,6 +779,7 @@ def test_command_line(command: CommandLine, tmp_path) -> None:
         (f"{words} --levels yes", "two levels"),
         (f"{words} --levels yes,yes", "levels 'yes' and 'yes': the two are the same"),
         (f"{words} --levels yes,x", "levels: 'x' is no level of 'smoke'; it has 'yes' and 'no'"),
+        (f"effect {path} --treatment smoke --outcome dysp --latent", "--graph"),
         (f"{words[: -len(str(graph))]}{path}", "not a graph"),
     ):
         code, out, err = command(wrong)
