@@ -100,8 +100,8 @@ def rows_of_pairs(release: Any) -> np.ndarray:
         moves = -beside / (scale[i] * scale[j])[:, None]
         moves -= r[:, None] / 2 * (own / scale[:, None] ** 2)[i]
         moves -= r[:, None] / 2 * (own / scale[:, None] ** 2)[j]
-        rows: np.ndarray = (1 - r**2) ** 2 / (moves**2 @ variances)
-        return rows[release.tells]
+        rows: np.ndarray = ((1 - r**2) ** 2 / (moves**2 @ variances))[release.tells]
+        return rows
     told = np.flatnonzero(release.tells)
     places = np.linspace(0, len(told) - 1, min(len(told), _MOST_PAIRS)).astype(np.int64)
     some = told[np.unique(places)]
