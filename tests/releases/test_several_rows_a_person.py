@@ -420,13 +420,18 @@ def test_the_command_line_names_the_unit_and_never_the_number_of_rows(
         assert "The number of people" in page and "any one row were" not in page
         seen.append(done.output.replace(f"data{extra}", "data").replace(f"out{extra}", "out"))
     assert "smoker --- cough" in seen[0]
+    ledger = tmp_path / "rows.ledger"
+    assert main(["ledger", str(ledger), "--data-set", "clinic", "--epsilon", "30"]) == 0
+    capsys.readouterr()
     for more, said in (
+        (["--unit", "person", "--ledger", str(ledger)], "is a row; give --unit row, or another"),
         ([], "its unit is a row"),
         (["--unit", "person", "--max-rows-per-person", "3"], "drop --max-rows-per-person"),
         (["--unit", "house"], "--unit house: use row or person"),
     ):
         assert main([*words, *more]) == 2
-        assert said in " ".join(capsys.readouterr().err.split())
+        shown = capsys.readouterr()
+        assert said in " ".join(shown.err.split()) and not shown.out
 
 
 # Nulls
