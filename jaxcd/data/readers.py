@@ -277,15 +277,31 @@ def _proper_cells(record: str) -> list[str] | None:
     return None
 
 
-def _cells_of_line(line: str) -> tuple[list[str] | None, str]:
-    """The cells of a record that is one line; None for any other, with what is wrong."""
-    body = line.removesuffix("\n").removesuffix("\r")
-    if not _NOT_PLAIN.search(body):
-        return body.split(",") if body else [], ""
-    try:
-        return next(csv.reader([line], strict=True)), ""
-    except csv.Error as error:
-        return None, str(error)
+class _Line:
+    """Single lines for a csv reader, which reads a record from one or fails."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._reader = csv.reader(self, strict=True)
+
+    def __iter__(self) -> _Line:
+        return self
+
+    def __next__(self) -> str:
+        if not self._lines:
+            raise StopIteration
+        return self._lines.pop()
+
+    def cells(self, line: str) -> tuple[list[str] | None, str]:
+        """The cells of a record that is one line; None for any other, with what is wrong."""
+        body = line.removesuffix("\n").removesuffix("\r")
+        if not _NOT_PLAIN.search(body):
+            return body.split(",") if body else [], ""
+        self._lines = [line]
+        try:
+            return next(self._reader), ""
+        except csv.Error as error:
+            return None, str(error)
 
 
 def _all_records(handle: Iterable[str], layout: _Layout) -> Iterator[list[str]]:
@@ -296,7 +312,7 @@ def _all_records(handle: Iterable[str], layout: _Layout) -> Iterator[list[str]]:
     around whole cells, the quote was never closed, and the later lines are read anew.  The next
     search starts where this one ended, so that no line is looked at more than twice.
     """
-    lines = iter(handle)
+    lines, single = iter(handle), _Line()
     returned: deque[str] = deque()
 
     def next_line() -> str | None:
@@ -304,7 +320,7 @@ def _all_records(handle: Iterable[str], layout: _Layout) -> Iterator[list[str]]:
 
     row = 0
     while (line := next_line()) is not None:
-        cells, wrong = _cells_of_line(line)
+        cells, wrong = single.cells(line)
         if cells is None:
             taken = [line]
             n_quotes = line.count('"')
