@@ -247,6 +247,24 @@ def test_a_column_that_is_nearly_constant_takes_no_edge_from_the_others(zeros: f
     assert joined(jaxcd.search(bought)) == {frozenset(("v0", "v1")), frozenset(("v1", "v2"))}
 
 
+def test_weak_correlations_beside_strong_ones_tell_something() -> None:
+    """However precise those are."""
+    rng, n = np.random.default_rng(0), 20_000
+    hidden = rng.normal(size=n)
+    values = np.column_stack([hidden + 0.02 * rng.normal(size=n) for _ in range(4)])
+    weak = np.column_stack([rng.normal(size=n), 0.3 * hidden + rng.normal(size=n)])
+    bought = jaxcd.release(
+        jaxcd.Dataset.from_array(
+            np.column_stack([values, weak]), domain=numbers("abcdef", -9.0, 9.0)
+        ),
+        jaxcd.Tetrachoric(),
+        budget=jaxcd.NO_PRIVACY,
+    )
+    variances = bought.measured_correlations[1]
+    assert variances.max() > 50 * np.quantile(variances, 0.25)
+    assert bought.tells.all()
+
+
 def test_two_rows_and_two_columns() -> None:
     for p, n in ((2, 50), (2, 2), (3, 2)):
         bought = jaxcd.release(chain(p, n), jaxcd.Tetrachoric(), budget=BUDGET, noise=simulated())

@@ -299,14 +299,20 @@ class ReleasedTetrachoric(Release):
         """Of the measured pairs: tetrachoric correlations and their variances, from sampling and
         noise to first order; float64 (m,) each.
         """
+        first, second = self._cuts[self.pairs].T
+        found = tetrachoric(self.products / self.n_samples, first, second)
+        return found, self._variances(found)
+
+    def _variances(self, correlations: np.ndarray) -> np.ndarray:
+        """Of the measured pairs, if their correlations are these; float64 (m,)."""
         n = self.n_samples
         first, second = self._cuts[self.pairs].T
-        found = tetrachoric(self.products / n, first, second)
-        expected = sign_product(first, second, found)
+        expected = sign_product(first, second, correlations)
         single = (1 - 2 * special.ndtr(first)) ** 2 + (1 - 2 * special.ndtr(second)) ** 2
         variance = (1 - expected**2) / n + (self.sigma**2 + single * self.signs_sigma**2) / n**2
-        steepness = slope(first, second, found) ** 2
-        return found, variance / np.maximum(steepness, variance / _MOST_VARIANCE)
+        steepness = slope(first, second, correlations) ** 2
+        found: np.ndarray = variance / np.maximum(steepness, variance / _MOST_VARIANCE)
+        return found
 
     @cached_property
     def correlation(self) -> np.ndarray:
@@ -341,11 +347,11 @@ class ReleasedTetrachoric(Release):
 
     @cached_property
     def tells(self) -> np.ndarray:
-        """Which of the measured pairs tell something, bool (m,): those whose variance is at most 50
-        times that which a quarter of them stays below.  A nearly constant column tells nothing of
-        any other, and must not take from what others tell.
+        """Which of the measured pairs tell something, bool (m,): those where a correlation of 0
+        would have at most 50 times the variance that a quarter of them stays below.  A nearly
+        constant column tells nothing of any other, and must not take from what others tell.
         """
-        variances = self.measured_correlations[1]
+        variances = self._variances(np.zeros(len(self.pairs)))
         few = float(np.quantile(variances, _LESS_PRECISE)) if len(variances) else 0.0
         told: np.ndarray = variances <= _MOST_TELLING * few
         return told
