@@ -103,8 +103,10 @@ _BLOCK = 1 << 12
 # Of the rank maps: the range on asinh scale of columns without bounds, and the levels.
 _LOG_RANGE, _LEVELS = 16.0, 12
 _RANK_SHARES = (0.1, 0.3)  # least and most of the budget for them
-# Of a column with few known cells, how much more noise than usual its covariances keep.
-_MOST_RAISED = 1.25
+# A column with so few known cells that its noise would be raised to more than so many times what is
+# usual counts for less.  What is raised less stays unbiased: a column between two others explains
+# what they have in common only as long as its covariances are right.
+_MOST_RAISED = 3.0
 
 
 def cosine_features(ranks: np.ndarray, *, n_features: int, decay: float) -> np.ndarray:
@@ -376,8 +378,8 @@ class ReleasedFeatures(Release):
         is multiplied with n' n / (N_j N_l), one over a single column with n' / N_j, and n' is the
         median of N_j N_l / n: unbiased where cells are missing completely at random and
         independently of each other.  Of a column that so few rows know that its noise would be
-        raised to more than 5/4 of what is usual, the covariances are less, by what keeps it there:
-        one noise is told of all, and one such column would drown the others.
+        raised to more than 3 times what is usual, the covariances are less, by the cube of what
+        would keep it there: one noise is told of all, and one such column would drown the others.
         """
         domain = self.domain
         may_miss = [column.missing is not None for column in domain.columns.values()]
@@ -395,7 +397,7 @@ class ReleasedFeatures(Release):
         # Noise that drowns the counts must not leave fewer rows than a covariance needs.
         rows = max(rows, min(self.n_samples, sum(self.sizes) + 2))
         raised = n / known
-        kept = np.minimum(1.0, _MOST_RAISED * np.median(raised) / raised)
+        kept = np.minimum(1.0, _MOST_RAISED * np.median(raised) / raised) ** 3
         per_feature = np.repeat(raised, self.sizes)
         factors = np.ones_like(self.moments) * (rows / n)
         factors[1:, 1:] *= np.outer(per_feature, per_feature)
