@@ -331,6 +331,32 @@ def test_searches_over_classes_reach_the_best_that_fits(seed: int) -> None:
         assert value == pytest.approx(best)
 
 
+class Small(Equal):
+    """The same with families of at most ``most`` parents."""
+
+    most = 1
+
+    @property
+    def max_parents(self) -> int:
+        return self.most
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=SEEDS, most=st.integers(0, 2))
+def test_only_nodes_that_need_more_parents_have_more_than_the_most(seed: int, most: int) -> None:
+    knowledge, names, _ = drawn(seed)
+    score = Small(4, seed, names)
+    score.most = most
+    allowed = np.maximum(most, Limits.of(knowledge, names).required.sum(axis=0))
+    for found in (
+        exact_search(score, knowledge=knowledge),
+        greedy_equivalence_search(score, knowledge=knowledge).adjacency,
+        equivalence_search(score, starts=np.zeros((1, 4, 4)), knowledge=knowledge).adjacency,
+    ):
+        assert fits(found, knowledge, names)
+        assert (found.sum(axis=0) <= allowed).all()
+
+
 def test_hills_are_climbed_within_the_knowledge() -> None:
     """A tabu search may end on a lower hill (of these at seed 24), but rarely."""
     missed = []

@@ -97,6 +97,8 @@ def equivalence_search(
         possible[list(score.candidates(v)), v] = True
     possible |= limits.required | limits.required.T
     most = max(score.max_parents, limits.most_required)
+    # Of the DAG that fits, in which only nodes that need more parents have more.
+    most_fitting = np.maximum(score.max_parents, limits.required.sum(axis=0))
     starts = limits.fitting(starts)
     if not len(starts):
         starts = limits.required[None]
@@ -124,6 +126,7 @@ def equivalence_search(
                     current, max_parents=most, max_members=max_members, exchanges=exchanges
                 )
                 around = limits.fitting(around[~(around & ~possible).any(axis=(1, 2))])
+                around = around[(around.sum(axis=1) <= most_fitting).all(axis=1)]
                 keys = equivalence_keys(around)
                 fresh = [j for j, other in enumerate(keys) if other not in visited]
                 if fresh:

@@ -135,6 +135,11 @@ class _Climb:
         self.graph = start
         most = max(max_parents, limits.most_required)
         self._most_parents = [most + score.uncounted(y) for y in range(d)]
+        # Of the DAG that fits, in which only nodes that need more parents have more.
+        self._most_fitting = [
+            max(max_parents + score.uncounted(y), mask.bit_count())
+            for y, mask in enumerate(limits.must_enter)
+        ]
         joinable = [
             into | out for into, out in zip(limits.may_enter, limits.may_leave, strict=True)
         ]
@@ -228,7 +233,13 @@ class _Climb:
         return min(equal, key=lambda step: _place(step[1]), default=None)
 
     def _fits(self, graph: ClassGraph) -> bool:
-        return self._limits.none or self._limits.member(graph) is not None
+        if self._limits.none:
+            return True
+        member = self._limits.member(graph)
+        return member is not None and all(
+            parents.bit_count() <= most
+            for parents, most in zip(member, self._most_fitting, strict=True)
+        )
 
     def _list(self, kind: MoveKind, y: int) -> list[Scored]:
         """The moves into y with their gains, the best first."""
