@@ -518,6 +518,11 @@ def ci_test(
                 "not measured or have too many cells; give fewer columns, or such as were measured "
                 "together"
             )
+        if not session.private and data is not None and any(data.leaves_out):
+            raise OptionError(
+                f"x, y, given: too few rows know {chosen!r} together for {test.name}; give fewer "
+                "columns, or more rows"
+            )
         raise OptionError(
             f"given: {test.name} cannot condition on {given!r}: too many cells or columns for "
             f"{session.n_samples} rows; give fewer, or more rows"

@@ -7,6 +7,10 @@ columns with missing cells share their rows and their preparation.
 Under independence given Z it keeps its level where it does not depend on x or y, given Z, whether a
 cell is missing: in particular where cells are missing completely at random, or by a column of Z.
 
+Where too few rows know the columns of a query, nothing speaks for an independence: the set Z
+separates nothing.  A pair that too few rows know together is not joined either, and no set is known
+to separate it.
+
 Source:
     Tu, Zhang, Ackermann, Mohan, Kjellstroem, Zhang 2019, for what such tests find.
 """
@@ -14,18 +18,20 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from functools import cached_property
 
 import jax
 import numpy as np
 
 from jaxcd.citests.base import CITest, Evaluation, PreparedTest, Query
 from jaxcd.data import Dataset
-from jaxcd.errors import DataError
+from jaxcd.errors import DataError, DomainError
 
 __all__ = ["PreparedAvailableCases"]
 
 _MOST_PREPARED = 64  # preparations that are kept
 _TOGETHER = 64
+_ENOUGH = 16  # rows that every test takes
 
 
 class PreparedAvailableCases(PreparedTest):
@@ -52,7 +58,7 @@ class PreparedAvailableCases(PreparedTest):
 
     def _of(self, missing: frozenset[str]) -> tuple[tuple[str, ...], PreparedTest] | None:
         """The columns that the rows which know ``missing`` know, and the test on those rows; None
-        where there are fewer than two rows.
+        where these are too few for it.
         """
         if missing not in self._prepared:
             known = {*self._complete, *missing}
@@ -62,7 +68,7 @@ class PreparedAvailableCases(PreparedTest):
             try:
                 rows = self._data.complete_cases(names)
                 self._prepared[missing] = names, self._test.prepare(rows, key=self._key)
-            except DataError:
+            except (DataError, DomainError):  # of all rows it takes the columns
                 self._prepared[missing] = None
         return self._prepared[missing]
 
@@ -83,16 +89,23 @@ class PreparedAvailableCases(PreparedTest):
 
     def admissible(self, query: Query) -> bool:
         found = self._of(self._missing_in(query))
-        # Fewer than two rows know the columns: they count as constants, independent of everything.
-        return found is None or found[1].admissible(self._placed(query, found[0]))
+        return found is not None and found[1].admissible(self._placed(query, found[0]))
+
+    @cached_property
+    def apart(self) -> frozenset[tuple[int, int]]:
+        """Pairs (x < y) that too few rows know together."""
+        known = ~np.column_stack([self._data.is_missing(name) for name in self._names])
+        together = known.T.astype(np.float32) @ known.astype(np.float32)  # exact up to 2^24
+        few = np.argwhere(np.triu(together < _ENOUGH, k=1)).tolist()
+        return frozenset(
+            (x, y) for x, y in few if together[x, y] < 2 or not self.admissible(Query(x, y))
+        )
 
     def evaluate(
         self, bucket: frozenset[str], queries: Sequence[Query], *, alpha: float
     ) -> Evaluation:
         found = self._of(bucket)
-        if found is None:  # nothing is known: nothing speaks for dependence
-            none = np.zeros(len(queries))
-            return Evaluation(none, none, none - 1.0)
+        assert found is not None  # otherwise it is not admissible
         names, prepared = found
         placed = [self._placed(query, names) for query in queries]
         groups: dict[Hashable, list[int]] = {}

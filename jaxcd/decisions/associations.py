@@ -22,7 +22,7 @@ def associations(session: Session, queries: Sequence[Query]) -> np.ndarray:
     level, and the larger the stronger.
 
     A query that cannot be evaluated counts as dependent, infinitely: nothing was found that
-    separates the pair.
+    separates the pair.  A pair that a search does not join (``Session.apart``) is not dependent.
 
     Raises:
         PrivacyError: in a private run: these are exact statistics.
@@ -35,6 +35,8 @@ def associations(session: Session, queries: Sequence[Query]) -> np.ndarray:
     strengths = np.full(len(queries), np.inf)
     places = [place for place, query in enumerate(queries) if session.admissible(query)]
     strengths[places] = session.margins([queries[place] for place in places]).expose()
+    apart = session.apart
+    strengths[[(query.x, query.y) in apart for query in queries]] = -np.inf
     return strengths
 
 

@@ -359,3 +359,38 @@ def test_a_column_that_hardly_anybody_filled_in_does_not_drown_the_others(share)
         if name == "all":
             assert not graph.adjacency[5].any()
     assert found["all"] > found["complete"] / 2
+
+
+def two_questionnaires(n_both: int, n: int = 1_000) -> jaxcd.Dataset:
+    """b <- a -> c, of which one half of the rows knows b and the other c; a few know both."""
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=n)
+    b, c = a + 0.5 * rng.normal(size=(2, n))
+    b[n // 2 + n_both :], c[: n // 2] = np.nan, np.nan
+    names = ("a", "b", "c")
+    domain = jaxcd.Domain({name: jaxcd.Numeric(-20, 20, missing=True) for name in names})
+    return jaxcd.Dataset.from_array(np.column_stack([a, b, c]), names=names, domain=domain)
+
+
+@pytest.mark.parametrize("n_both", [0, 1, 3])
+@pytest.mark.parametrize(
+    "test", [jaxcd.FisherZ(), jaxcd.KCI(), jaxcd.GCM(), jaxcd.RCIT()], ids=lambda test: test.name
+)
+def test_columns_that_no_rows_know_together_take_no_edge_from_others(test, n_both) -> None:
+    """Of a and b given c no row tells anything, and nothing is known of b and c."""
+    data = two_questionnaires(n_both)
+    options = {"test": test, "budget": jaxcd.NO_PRIVACY, "key": jax.random.key(0)}
+    found = jaxcd.pc(data, decider=jaxcd.Threshold(), **options)
+    assert [str(edge) for edge in found.graph.edges()] == ["a --- b", "a --- c"]
+    assert found.separating_sets == {}
+    assert any("1 of 3 pairs were not measured" in words for words in found.info["warnings"])
+    latent = jaxcd.fci(data, decider=jaxcd.Threshold(), **options)
+    assert [str(edge) for edge in latent.graph.edges()] == ["a o-o b", "a o-o c"]
+    with pytest.raises(OptionError, match="too few rows know"):
+        jaxcd.ci_test(data, "a", "b", given=["c"], **options)
+
+
+def test_the_columns_of_mmhc_that_no_rows_know_together_are_no_candidates() -> None:
+    data = two_questionnaires(0)
+    found = jaxcd.mmhc(data, score=jaxcd.BIC(), test=jaxcd.FisherZ(), budget=jaxcd.NO_PRIVACY)
+    assert found.graph.skeleton().n_edges == 2 and not found.graph.adjacent("b", "c")
