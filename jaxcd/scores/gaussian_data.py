@@ -5,6 +5,11 @@ correlations: the maximised log likelihood of a linear model of the standardised
 all graphs share.  It is score-equivalent: log Var(v | P) is a difference of log determinants, also
 where columns determine each other and the determinants are those of rounded-up eigenvalues.
 
+*Missing cells* that are left out leave each correlation to the rows that know both columns.  With n
+their median number, a pair that only m < n rows know has a correlation of n / m times the usual
+variance, and so has what chance gains by it: a parent costs (n / m) max(log m, 2) / 2 in the place
+of log(n) / 2.  The price is one of the edge, so that equivalent graphs have equal totals.
+
 Exact correlations are not private: this score is the reference of a run without privacy.  On a
 release of second moments :class:`jaxcd.scores.GaussianScore` takes its place.
 
@@ -23,6 +28,7 @@ import numpy as np
 from jaxcd.checks import check_number
 from jaxcd.data import Dataset
 from jaxcd.ops import correlation, double_precision
+from jaxcd.ops.standardising import standardised
 from jaxcd.scores.base import BatchedScore
 
 __all__ = ["GaussianDataScore", "log_conditional_variances"]
@@ -36,6 +42,8 @@ _RIDGE = 1e-12
 _NEARLY_SINGULAR, _LEAST_VOLUME = 1e-5, 1e-8
 # Of correlations from different rows, which may contradict each other.
 _LEAST_EIGENVALUE = 1e-6
+_FEW_ROWS = 8
+_LEAST_PRICE = 2.0  # of AIC, in halves
 
 
 @final
@@ -56,8 +64,12 @@ class GaussianDataScore(BatchedScore):
     def __init__(self, data: Dataset, *, max_parents: int = 6, penalty: float = 1.0) -> None:
         super().__init__(data.names, max_parents=max_parents)
         price = check_number("penalty", penalty, 0, ends="(]", cure="1 is the BIC's")
+        inflation = np.ones((len(data.names),) * 2)
         if any(data.leaves_out):
-            matrix, rows = available_correlations(data)
+            matrix, known = available_correlations(data)
+            pairs = known[np.triu_indices(len(known), k=1)]
+            rows = max(2, round(float(np.median(pairs))))
+            inflation = np.maximum(rows / np.maximum(known, 1), 1.0)
         else:
             rows = data.n_samples
             with double_precision():
@@ -67,37 +79,37 @@ class GaussianDataScore(BatchedScore):
                     )
                 )
         self._correlation = matrix + _RIDGE * np.eye(len(matrix))
-        self._half_rows, self._price = rows / 2, price / 2 * math.log(rows)
+        self._half_rows = rows / 2
+        least = min(_LEAST_PRICE, math.log(rows))
+        self._prices = price / 2 * inflation * np.maximum(np.log(rows / inflation), least)
 
     def locals(self, node: int, families: Sequence[tuple[int, ...]]) -> np.ndarray:
         """The scores of many parent sets of one node, float64 (len(families),)."""
-        sizes = np.array([len(family) for family in families])
-        return (
-            -self._half_rows * log_conditional_variances(self._correlation, node, families)
-            - self._price * sizes
-        )
+        prices = np.array([self._prices[node, list(family)].sum() for family in families])
+        logs = log_conditional_variances(self._correlation, node, families)
+        return -self._half_rows * logs - prices
 
 
-def available_correlations(data: Dataset) -> tuple[np.ndarray, int]:
+def available_correlations(data: Dataset) -> tuple[np.ndarray, np.ndarray]:
     """Correlations of numeric columns, each from the rows that know both, made positive definite;
-    and the median number of such rows.  Unbiased where cells are missing completely at random.
+    and the numbers of such rows, (d, d).  Unbiased where cells are missing completely at random.
 
-    Missing cells of constants and columns without two known rows have correlation 0.
+    Pairs of which a column is constant, or that fewer than 8 rows know, have correlation 0.
     """
     names = data.names
-    matrix, rows = np.eye(len(names)), []
+    matrix, rows = np.eye(len(names)), np.zeros((len(names),) * 2)
     known = [~data.is_missing(name) for name in names]
     for i in range(len(names)):
         for j in range(i):
             both = known[i] & known[j]
-            rows.append(int(both.sum()))
-            x, y = data.values(names[i])[both], data.values(names[j])[both]
-            if rows[-1] > 1 and x.std() > 0 and y.std() > 0:
-                matrix[i, j] = matrix[j, i] = np.corrcoef(x, y)[0, 1]
+            rows[i, j] = rows[j, i] = both.sum()
+            if rows[i, j] >= _FEW_ROWS:
+                x, y = (standardised(data.values(names[v])[both]) for v in (i, j))
+                matrix[i, j] = matrix[j, i] = np.clip(np.mean(x * y), -1.0, 1.0)
     values, vectors = np.linalg.eigh(matrix)
     positive = (vectors * np.maximum(values, _LEAST_EIGENVALUE)) @ vectors.T
     scale = np.sqrt(np.diag(positive))
-    return positive / scale / scale[:, None], max(2, round(float(np.median(rows))))
+    return positive / scale / scale[:, None], rows
 
 
 def log_conditional_variances(
