@@ -735,7 +735,7 @@ def _release_run() -> DiscoveryResult:
 def test_a_saved_result_is_read_back_whole(kind: str, tmp_path: Path) -> None:
     run = _runs()[kind]
     found = DiscoveryResult.load(run.save(tmp_path / "x"))
-    for name in ("graph", "separating_sets", "cost", "spent", "exhausted", "info"):
+    for name in ("graph", "separating_sets", "cost", "spent", "exhausted", "info", "is_latent"):
         assert getattr(found, name) == getattr(run, name), name
     assert type(found.info["ledger"]) is type(run.info["ledger"])
     assert (found.confidence is None) == (run.confidence is None)

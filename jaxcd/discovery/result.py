@@ -95,6 +95,7 @@ class DiscoveryResult(Certified):
             search was not on a release.
         made_with: of a result that was read from a folder, the versions of the software that made
             it; None: those that run now.
+        is_latent: whether the graph is a PAG, in which columns may be hidden, whatever its edges.
 
     Example:
         >>> import jax, jaxcd
@@ -119,15 +120,11 @@ class DiscoveryResult(Certified):
     confidence: EdgeConfidence | None = None
     again: Callable[[Any], DiscoveryResult] | None = field(default=None, repr=False, compare=False)
     made_with: Mapping[str, str] | None = field(default=None, repr=False, compare=False)
+    is_latent: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "separating_sets", FrozenDict(self.separating_sets))
         object.__setattr__(self, "info", FrozenDict(self.info))
-
-    @property
-    def is_latent(self) -> bool:
-        """Whether its graph is a PAG, in which columns may be hidden, whatever its edges."""
-        return self.info.get("algorithm") in ("fci", "gfci", "priv_fci")
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "again": None}  # a function of a key, which cannot be pickled

@@ -169,7 +169,7 @@ def priv_fci(
         "levels": tuple(levels),
         "max_level": max_level,
     }
-    return DiscoveryResult(oriented.graph, sets, cost, cost, False, info)
+    return DiscoveryResult(oriented.graph, sets, cost, cost, False, info, is_latent=True)
 
 
 def _circles(names: tuple[str, ...], adjacency: np.ndarray) -> MixedGraph:

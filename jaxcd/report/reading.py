@@ -31,7 +31,8 @@ VERSION = 1
 
 
 def result_json(result: Any) -> dict[str, Any]:
-    """What result.json holds: the digest of graph.json, cost, spent, exhausted, info, confidence.
+    """What result.json holds: the digest of graph.json, cost, spent, exhausted, is_latent, info,
+    confidence.
 
     Args:
         result: a DiscoveryResult.
@@ -47,6 +48,7 @@ def result_json(result: Any) -> dict[str, Any]:
         "cost": _written(result.cost),
         "spent": _written(result.spent),
         "exhausted": bool(result.exhausted),
+        "is_latent": bool(getattr(result, "is_latent", False)),
         "info": _written(result.info),
         "confidence": None
         if confidence is None
@@ -100,6 +102,7 @@ def read_result(
             cost=_read(own["cost"]),
             spent=_read(own["spent"]),
             exhausted=own["exhausted"],
+            is_latent=own["is_latent"],
             info=_read(own["info"], level),
             confidence=None
             if sure is None

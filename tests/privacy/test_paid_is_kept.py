@@ -443,23 +443,28 @@ def test_a_total_that_others_use_up_meanwhile(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("algorithm", [jaxcd.Algorithm.PC, jaxcd.Algorithm.FCI])
-def test_a_search_by_tests_leaves_its_skeleton_and_its_numbers(algorithm, discrete, tmp_path):
+def test_a_search_by_tests_leaves_its_skeleton_and_its_numbers(algorithm, tmp_path):
+    data = sampled("earthquake", 2_000)
     options = {
         "budget": Budget(1.0, 1e-6),
         "key": None,
         "noise": simulated(),
         "algorithm": algorithm,
     }
-    whole = jaxcd.discover(discrete, **options)
+    whole = jaxcd.discover(data, **options)
     with (
         pytest.raises(MemoryError) as caught,
         watching(failing_in("discovery/constraint/orientation", MemoryError("injected"))),
     ):
-        jaxcd.discover(discrete, **options)
+        jaxcd.discover(data, **options)
     receipt = jaxcd.receipt_of(caught.value)
     assert receipt.spent == whole.spent and receipt.cost == whole.cost
     assert receipt.partial.graph.names == whole.graph.names
     assert receipt.partial.separating_sets == whole.separating_sets
+    # and what an effect is asked of: the graph of FCI has hidden causes, finished or not
+    assert receipt.partial.is_latent == whole.is_latent == (algorithm is jaxcd.Algorithm.FCI)
+    symbols = {edge.symbol for edge in receipt.partial.graph.edges()}
+    assert symbols == {"o-o" if whole.is_latent else "---"}
     with np.load(receipt.save(tmp_path / "bought.npz"), allow_pickle=False) as archive:
         rows = json.loads(str(archive["ledger"]))
         assert [row["label"] for row in rows] == [row["label"] for row in whole.info["ledger"]]

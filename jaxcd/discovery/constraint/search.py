@@ -22,7 +22,7 @@ from jaxcd.discovery.constraint.skeleton import SearchSpace, Skeleton, search_po
 from jaxcd.discovery.facts import facts_of_release, facts_of_run, known_before
 from jaxcd.discovery.result import DiscoveryResult, LevelRecord, SearchPass
 from jaxcd.errors import OptionError
-from jaxcd.graphs import MixedGraph
+from jaxcd.graphs import Mark, MixedGraph
 from jaxcd.graphs.knowledge import Knowledge
 from jaxcd.privacy import NO_PRIVACY, Budget, NoiseSource, NoPrivacy, PrivacyFilter, open_account
 from jaxcd.queries import Door, Session
@@ -137,7 +137,7 @@ class ConstraintSearch:
                 "does not answer; "
                 "use NoisyThreshold or Threshold, or ColliderRule.SEPARATING_SET"
             )
-        self._test, self._decider = test, decider
+        self._test, self._decider, self._latent = test, decider, latent
         self._max_level, self._stable, self._rule, self._progress = (
             max_level,
             stable,
@@ -242,12 +242,13 @@ class ConstraintSearch:
         )
 
     def _unfinished(self) -> DiscoveryResult:
-        """The skeleton as far as it got, without arrows: pairs that were not decided keep their
-        edges.
+        """The skeleton as far as it got, without arrows (of a PAG: with circles): pairs that were
+        not decided keep their edges.
         """
         assert self._skeleton is not None
-        undirected = MixedGraph(self.names, 3 * self._skeleton.adjacency.astype("int8"))
-        return self._result(undirected, self._skeleton, {"algorithm": "unfinished"}, exhausted=True)
+        mark = Mark.CIRCLE if self._latent else Mark.TAIL
+        bare = MixedGraph(self.names, int(mark) * self._skeleton.adjacency.astype("int8"))
+        return self._result(bare, self._skeleton, {"algorithm": "unfinished"}, exhausted=True)
 
     def _result(
         self, graph: MixedGraph, skeleton: Skeleton, facts: Mapping[str, Any], *, exhausted: bool
@@ -291,6 +292,7 @@ class ConstraintSearch:
             spent=spent,
             exhausted=exhausted,
             info=info,
+            is_latent=self._latent,
         )
 
     def _admissible(self, x: int, y: int, given: tuple[int, ...]) -> bool:
