@@ -27,6 +27,7 @@ __all__ = [
     "check_weights",
     "check_whole",
     "choice_of",
+    "counted",
     "is_number",
     "is_whole",
     "shown_count",
@@ -110,6 +111,15 @@ def shown_count(number: int) -> str:
         return f"{number:,}"
     share, digits = math.modf(math.log10(number))
     return f"about {10**share:.1f}e{digits:.0f}"
+
+
+def counted(number: int, word: str) -> str:
+    """So many of what the word names one of.
+
+    >>> counted(1, "row"), counted(4_096, "row")
+    ('1 row', '4,096 rows')
+    """
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 def check_flag(name: str, value: Any) -> None:

@@ -254,7 +254,7 @@ def test_refusals(words: str, expected: str, command: CommandLine, file: Path) -
         ("a.csv", None, "does not exist"),
         ("a.txt", b"dose,response\n", "unknown kind"),
         ("a.csv", b"", "is empty"),
-        ("a.csv", b"dose,response\n1,2\n", "1 records, and 8 are the least"),
+        ("a.csv", b"dose,response\n1,2\n", "1 record, and 8 are the least"),
         ("a.csv", b"dose,dose,response\n1,2,3\n", "has several such columns"),
         ("a.csv", b"dose,response\n\xff\xfe,1\n", "is not UTF-8"),
         ("a.csv.gz", b"no gzip", "is not a complete gzip file"),

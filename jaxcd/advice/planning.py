@@ -13,7 +13,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from jaxcd.checks import check_whole
+from jaxcd.checks import check_whole, counted
 from jaxcd.citests import CITest
 from jaxcd.data import Domain
 from jaxcd.data.domain import as_domain
@@ -107,7 +107,7 @@ def plan(
         if smallest < n_samples
         else f"nothing in {n_samples} rows stands out of it. "
     )
-    words = f"{n_answers} answers with noise of {_records(noise)} each; {seen}" + (
+    words = f"{counted(n_answers, 'answer')} with noise of {_records(noise)} each; {seen}" + (
         "That is enough for effects of 1%."
         if sensible
         else f"Effects of 1% need about {needed} rows."

@@ -15,6 +15,7 @@ from jaxcd.audit.findings import Finding
 from jaxcd.audit.neighbours import Pairs
 from jaxcd.audit.replaying import Tape, Tapping, costs, replay
 from jaxcd.audit.table import Facts, stated
+from jaxcd.checks import counted
 from jaxcd.privacy import GRID, NoiseSource
 from jaxcd.privacy.repricing import price_again
 from jaxcd.privacy.verifying import verify
@@ -81,7 +82,7 @@ def run_case(
             for words in _row_faults(row, facts, found.first):
                 note(label, words)
         if unpaid := [index for index in found.first.calls if index >= len(rows)]:
-            note("the run", f"draws noise for {len(unpaid)} events that no ledger shows")
+            note("the run", f"draws noise for {counted(len(unpaid), 'event')} that no ledger shows")
             continue
         info = getattr(found.result, "info", None)
         if case.info is not None and info is not None and not set(info) <= case.info:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from jaxcd.checks import counted
 from jaxcd.cli.shared import (
     AsJson,
     TotalAccounting,
@@ -137,7 +138,7 @@ def _content(found: jaxcd.LedgerFile) -> dict[str, Any]:
 def _show(found: jaxcd.LedgerFile) -> None:
     from jaxcd.privacy.budget import Unit, unit_words
 
-    n_charges, analyses = len(found.records), _analyses(found.records)
+    charges, analyses = counted(len(found.records), "charge"), _analyses(found.records)
     person = each = ""
     if (rows := found.budget.max_rows_per_person) > 1:
         person, each = f", for {unit_words(Unit.ROW, rows)}", f", for {unit_words(Unit.ROW)}"
@@ -146,8 +147,8 @@ def _show(found: jaxcd.LedgerFile) -> None:
         ("total", str(found.guarantee)),
         (
             "spent",
-            f"epsilon={found.spent.epsilon:.6g}, delta={found.spent.delta:g} in {n_charges} "
-            f"charges of {len(analyses)} analyses{person}",
+            f"epsilon={found.spent.epsilon:.6g}, delta={found.spent.delta:g} in {charges} of "
+            f"{'1 analysis' if len(analyses) == 1 else f'{len(analyses)} analyses'}{person}",
         ),
         (
             "left",
@@ -172,5 +173,6 @@ def _show(found: jaxcd.LedgerFile) -> None:
         notes = each + ("" if entry["secure"] else ", simulated noise")
         notes += f", claims of {', '.join(entry['claims'])}" if entry["claims"] else ""
         print(
-            f"  {entry['first']}  {entry['analysis']}: {entry['n_charges']} charges, {price}{notes}"
+            f"  {entry['first']}  {entry['analysis']}: {counted(entry['n_charges'], 'charge')}, "
+            f"{price}{notes}"
         )

@@ -15,6 +15,7 @@ from rich.text import Text
 
 import jaxcd
 from jaxcd.api import Choice
+from jaxcd.checks import counted
 from jaxcd.cli.options import Loaded
 from jaxcd.discovery import EdgeConfidence
 from jaxcd.graphs.knowledge import given_edges
@@ -140,9 +141,8 @@ def show_search(release: Path, bought: jaxcd.Release, how: str, knowledge: Path 
 def show_result(run: jaxcd.DiscoveryResult, loaded: Loaded | None = None) -> None:
     """The graph, what it cost, and how close it is to the truth."""
     console = _console()
-    console.print(
-        Text(f"Graph: {run.graph.n_nodes} nodes, {run.graph.n_edges} edges", style="bold")
-    )
+    size = f"{counted(run.graph.n_nodes, 'node')}, {counted(run.graph.n_edges, 'edge')}"
+    console.print(Text(f"Graph: {size}", style="bold"))
     given = given_edges(run.info)
     for edge in run.graph.edges():
         console.print(f"  {edge}{'  (given, not found)' if {edge.a, edge.b} in given else ''}")
@@ -154,8 +154,10 @@ def show_result(run: jaxcd.DiscoveryResult, loaded: Loaded | None = None) -> Non
     _line(console, "guarantee", str(run.cost))
     if not math.isinf(run.cost.epsilon):
         n_events = sum(row["count"] for row in grouped_ledger(run.info["ledger"]))
-        events = "1 event" if n_events == 1 else f"{n_events} events"
-        spent = f"epsilon={run.spent.epsilon:.6g}, delta={run.spent.delta:g} in {events}"
+        spent = (
+            f"epsilon={run.spent.epsilon:.6g}, delta={run.spent.delta:g} in "
+            f"{counted(n_events, 'event')}"
+        )
         _line(
             console,
             "spent",

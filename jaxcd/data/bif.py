@@ -31,6 +31,7 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxcd.checks import counted
 from jaxcd.errors import FormatError
 
 ROW_SUM_TOLERANCE = 1e-6
@@ -337,8 +338,8 @@ class _TableReader:
         """One parent configuration."""
         if len(configuration) != len(self._parents):
             raise FormatError(
-                f"line {line}: {self._child!r} has {len(self._parents)} parents, but the row names "
-                f"{len(configuration)} levels"
+                f"line {line}: {self._child!r} has {counted(len(self._parents), 'parent')}, but "
+                f"the row names {counted(len(configuration), 'level')}"
             )
         place: list[int] = []
         for parent, level in zip(self._parents, configuration, strict=True):

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxcd.checks import counted
 from jaxcd.data.column_types import Numeric
 from jaxcd.data.columns import RawColumn, fitted, is_missing, misfit_words
 from jaxcd.data.domain import Domain
@@ -85,18 +86,18 @@ class CheckedFile:
         if len(self.layout) > _MOST_SHOWN:
             lines.append(f"... and {len(self.layout) - _MOST_SHOWN} more such rows")
         for found in self.misfits:
-            cells = "1 cell" if found.n_cells == 1 else f"{found.n_cells:,} cells"
             lines.append(
-                f"column {found.column!r}, {cells}, first in row {found.first_row}: "
-                f"{found.words}; a private run reads {found.becomes}"
+                f"column {found.column!r}, {counted(found.n_cells, 'cell')}, first in row "
+                f"{found.first_row}: {found.words}; a private run reads {found.becomes}"
             )
         lines += [f"{words}." for words in self.people]
+        n_wrong = sum(found.n_cells for found in self.misfits)
         verdict = (
             "every cell fits its declaration"
             if self.clean
-            else f"{sum(found.n_cells for found in self.misfits):,} cells fit no declaration"
+            else f"{counted(n_wrong, 'cell')} {'fits' if n_wrong == 1 else 'fit'} no declaration"
         )
-        return "\n".join([*lines, f"{self.n_samples:,} rows: {verdict}."])
+        return "\n".join([*lines, f"{counted(self.n_samples, 'row')}: {verdict}."])
 
     def to_json_dict(self) -> dict[str, Any]:
         """The same for programs."""

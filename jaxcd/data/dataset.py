@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jaxcd.checks import counted
 from jaxcd.data.checked_arrays import (
     caught_codes,
     check_codes,
@@ -93,8 +94,8 @@ class Dataset(Rows):
             )
         if discrete.shape[0] != numeric.shape[0]:
             raise DataError(
-                f"discrete has {discrete.shape[0]} rows and numeric {numeric.shape[0]}; give the "
-                "same rows"
+                f"discrete has {counted(discrete.shape[0], 'row')} and numeric {numeric.shape[0]}; "
+                "give the same rows"
             )
         if self.absent is not None:
             object.__setattr__(self, "absent", checked_mask(self.absent, numeric.shape))

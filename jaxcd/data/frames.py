@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxcd.checks import counted
 from jaxcd.data.arrow_text import declared_order, text_of
 from jaxcd.data.columns import RawColumn, Unreadable, factorise
 from jaxcd.errors import DataError
@@ -118,8 +119,8 @@ def _array(values: Any, width: int | None) -> NDArray:
         first = len(values[0])
         row = next(i for i, cells in enumerate(values, start=1) if len(cells) != first)
         raise DataError(
-            f"row {row} has {len(values[row - 1])} values, but row 1 has {first}; give all rows "
-            "one length"
+            f"row {row} has {counted(len(values[row - 1]), 'value')}, but row 1 has {first}; give "
+            "all rows one length"
         )
     array = np.asarray(values)
     kind = array.dtype.kind

@@ -23,7 +23,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxcd.checks import check_count, check_key
+from jaxcd.checks import check_count, check_key, counted
 from jaxcd.data.bif import ROW_SUM_TOLERANCE, parse_bif
 from jaxcd.data.builtin_networks import BUILTIN
 from jaxcd.data.dataset import Dataset
@@ -204,10 +204,9 @@ class BayesianNetwork:
 
     def __repr__(self) -> str:
         n_edges = sum(map(len, self.parents.values()))
-        n_nodes, n_parameters = len(self.names), self.n_parameters
         return (
-            f"BayesianNetwork({self.name!r}; {n_nodes} nodes, {n_edges} edges, {n_parameters} "
-            "parameters)"
+            f"BayesianNetwork({self.name!r}; {counted(len(self.names), 'node')}, "
+            f"{counted(n_edges, 'edge')}, {counted(self.n_parameters, 'parameter')})"
         )
 
 

@@ -31,6 +31,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxcd.checks import counted
 from jaxcd.data.arrow import raw_column
 from jaxcd.data.columns import RawColumn
 from jaxcd.data.dataset import Dataset, from_raw_columns, reads_strictly
@@ -403,7 +404,8 @@ def _chunks(rows: Iterator[list[str]], width: int, layout: _Layout) -> Iterator[
 def _of_width(cells: list[str], width: int, row: int, layout: _Layout) -> list[str]:
     if len(cells) != width:
         layout.defect(
-            f"row {row} has {len(cells)} values, but the header has {width} columns",
+            f"row {row} has {counted(len(cells), 'value')}, but the header has "
+            f"{counted(width, 'column')}",
             "add or remove values (or commas) in that row",
         )
     return cells if len(cells) == width else [*cells[:width], *[""] * (width - len(cells))]

@@ -32,7 +32,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxcd.checks import check_count, check_key, check_whole
+from jaxcd.checks import check_count, check_key, check_whole, counted
 from jaxcd.data.dataset import Dataset
 from jaxcd.data.domain import Domain, Numeric
 from jaxcd.errors import GraphError, OptionError
@@ -243,7 +243,8 @@ class StructuralModel:
 
     def __repr__(self) -> str:
         n_edges = sum(len(mechanism.parents) for mechanism in self.mechanisms.values())
-        return f"StructuralModel({len(self.names)} nodes, {n_edges} edges, {self.law.value} noise)"
+        size = f"{counted(len(self.names), 'node')}, {counted(n_edges, 'edge')}"
+        return f"StructuralModel({size}, {self.law.value} noise)"
 
 
 def nonlinear_sem(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from jaxcd.checks import counted
 from jaxcd.discovery.edge_shares import EdgeConfidence
 from jaxcd.frozen import FrozenDict
 from jaxcd.graphs import MixedGraph
@@ -53,7 +54,8 @@ class LevelRecord:
     def __str__(self) -> str:
         place = "" if self.search_pass is SearchPass.NEIGHBORS else f" of {self.search_pass.value}"
         return (
-            f"level {self.level}{place}: {self.n_asked} pairs asked, {self.n_separated} separated"
+            f"level {self.level}{place}: {counted(self.n_asked, 'pair')} asked, "
+            f"{self.n_separated} separated"
         )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jaxcd.checks import is_whole
+from jaxcd.checks import counted, is_whole
 from jaxcd.data import Domain
 from jaxcd.errors import OptionError
 from jaxcd.privacy import Accounting, Budget, Relation, Unit
@@ -111,7 +111,8 @@ class Federation:
     def words(self) -> str:
         """Unit, relation and adversary."""
         many = f"{self.budget.max_rows_per_person} rows" if self._rows > 1 else "one row"
-        told = f", with all that {self.colluding} sites know" if self.colluding else ""
+        knows = f"{counted(self.colluding, 'site')} {'knows' if self.colluding == 1 else 'know'}"
+        told = f", with all that {knows}" if self.colluding else ""
         return (
             f"{many} replaced in {'any' if self._rows > 1 else 'one'} of {len(self.sites)} sites; "
             f"whoever sees only sums over at least {self.fewest} sites{told}"

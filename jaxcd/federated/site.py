@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxcd.checks import counted
 from jaxcd.data.rows import Rows
 from jaxcd.errors import FormatError, JaxcdError, OptionError
 from jaxcd.federated.asked import question_of, share_of
@@ -199,7 +200,8 @@ class Site:
             )
         if len(keys) < self._federation.fewest:
             raise OptionError(
-                f"roster: {len(keys)} sites are fewer than the {self._federation.fewest} agreed on"
+                f"roster: it names {counted(len(keys), 'site')}, fewer than the "
+                f"{self._federation.fewest} agreed on"
             )
         assert self._masks is not None
         if keys[self.name] != self._masks.public_key:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, final
 import networkx as nx
 import numpy as np
 
-from jaxcd.checks import check_listed, is_whole
+from jaxcd.checks import check_listed, counted, is_whole
 from jaxcd.errors import GraphError
 from jaxcd.graphs.edges import SYMBOLS, Edge, Mark, parse_edge
 
@@ -447,14 +447,14 @@ class MixedGraph:
     def __str__(self) -> str:
         return (
             "\n".join(str(edge) for edge in self.edges())
-            or f"(no edges among {self.n_nodes} nodes)"
+            or f"(no edges among {counted(self.n_nodes, 'node')})"
         )
 
     def __repr__(self) -> str:
         edges = ", ".join(str(edge) for edge in self.edges())
         return (
-            f"MixedGraph({self.n_nodes} nodes: {', '.join(self.names)}; {self.n_edges} edges: "
-            f"{edges or 'none'})"
+            f"MixedGraph({counted(self.n_nodes, 'node')}: {', '.join(self.names)}; "
+            f"{counted(self.n_edges, 'edge')}: {edges or 'none'})"
         )
 
 

@@ -31,6 +31,7 @@ from typing import final
 
 import numpy as np
 
+from jaxcd.checks import counted
 from jaxcd.data import Domain
 from jaxcd.errors import OptionError
 from jaxcd.local.arrays import Floats
@@ -131,8 +132,8 @@ class BoundedGeometric(ColumnwiseMechanism):
         cardinalities = checked_cardinalities(domain, max_levels=MAX_LEVELS)
         if isinstance(self.p_max, tuple) and len(self.p_max) != len(cardinalities):
             raise OptionError(
-                f"p_max holds {len(self.p_max)} probabilities for {len(cardinalities)} columns; "
-                "give one for each, or one number"
+                f"p_max holds {counted(len(self.p_max), 'number')} for {len(cardinalities)} "
+                "columns; give one for each, or one number"
             )
         for name, k, p in zip(
             domain.names, cardinalities, self._by_column(cardinalities), strict=True

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from jaxcd.checks import counted
 from jaxcd.errors import DataError, OptionError, PrivacyError, SensitivityError
 from jaxcd.privacy import NO_PRIVACY, Budget, NoiseSource, NoPrivacy
 
@@ -58,15 +59,15 @@ def check_pair(
         )
     if lengths[0] < least:
         raise DataError(
-            f"x and y have {lengths[0]} records, and {least} are the least that can be compared: "
-            "give more records"
+            f"x and y have {counted(lengths[0], 'record')}, and {least} are the least that can be "
+            "compared: give more records"
         )
     if not private:
         for name, column in zip("xy", columns, strict=True):
             broken = len(column) - int(np.isfinite(column).sum())
             if broken:
                 raise DataError(
-                    f"{name} holds {broken} values that are NaN or infinite: leave those records "
+                    f"{name} is NaN or infinite in {counted(broken, 'record')}: leave such records "
                     "out of both columns"
                 )
             if column.min() == column.max():

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jaxcd.checks import check_choice
+from jaxcd.checks import check_choice, counted
 from jaxcd.errors import DataError, FormatError
 from jaxcd.pairwise.result import Direction, PairResult
 
@@ -72,8 +72,8 @@ class CausePair:
             object.__setattr__(self, field, column)
         if len(self.x) != len(self.y):
             raise DataError(
-                f"pair {self.name!r}: x has {len(self.x)} records and y has {len(self.y)}; give "
-                "paired records"
+                f"pair {self.name!r}: x has {counted(len(self.x), 'record')} and y has "
+                f"{len(self.y)}; give paired records"
             )
         if not self.weight >= 0:
             raise DataError(

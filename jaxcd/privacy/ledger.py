@@ -107,6 +107,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, cast
 
+from ..checks import counted
 from ..errors import BudgetExhausted, OptionError, PrivacyError
 from .budget import Accounting, Budget, NoPrivacy, PrivacyCost, Relation, accounting_of
 from .claims import GuaranteeClaim
@@ -327,7 +328,8 @@ class Ledger(PrivacyFilter):
         self._lock = threading.RLock()
 
     def __repr__(self) -> str:
-        return f"Ledger({self._budget!r}, {len(self._entries)} events, exhausted={self._exhausted})"
+        events = counted(len(self._entries), "event")
+        return f"Ledger({self._budget!r}, {events}, exhausted={self._exhausted})"
 
     @property
     def budget(self) -> Budget | NoPrivacy:

@@ -42,6 +42,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from ..checks import counted
 from ..errors import BudgetExhausted, FormatError, OptionError
 from .budget import Accounting, Budget, PrivacyCost, Relation, Unit, accounting_of
 from .certificate import certificate_of
@@ -450,7 +451,7 @@ class LedgerFile(PrivacyFilter):
     def __repr__(self) -> str:
         return (
             f"LedgerFile({str(self._path)!r}, data_set={self._data_set!r}, {self._budget}, "
-            f"{len(self._records)} charges)"
+            f"{counted(len(self._records), 'charge')})"
         )
 
 

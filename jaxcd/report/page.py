@@ -16,6 +16,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from jaxcd.checks import counted
 from jaxcd.graphs.knowledge import given_edges
 from jaxcd.plotting import STYLES
 from jaxcd.plotting.labels import short_labels
@@ -203,13 +204,13 @@ def _sentences(graph: Mapping[str, Any], privacy: Mapping[str, Any], given: Give
     directed = sum(symbol in ("-->", "<--") for symbol in edges)
     rows = "" if n_rows is None else f"{n_rows:,} {unit} and "
     found = (
-        f"In a table of {rows}{len(graph['names'])} columns, {_count(len(edges), 'pair')} of "
+        f"In a table of {rows}{len(graph['names'])} columns, {counted(len(edges), 'pair')} of "
         f"columns {'was' if len(edges) == 1 else 'were'} found to be directly related"
     )
     found += f"; for {directed} of them the graph names a direction." if edges else "."
     if told := len(graph["edges"]) - len(edges):
         found += (
-            f" {_count(told, 'edge')} {'was' if told == 1 else 'were'} not found but given: "
+            f" {counted(told, 'edge')} {'was' if told == 1 else 'were'} not found but given: "
             "known before, or what the domain says was set."
         )
     return [f"Found: {found}", f"How sure: {_how_sure(graph, given)}", f"Price: {_price(privacy)}"]
@@ -344,10 +345,6 @@ def _matrix(graph: Mapping[str, Any]) -> dict[str, Any]:
         "names": [(short, name, at[name]) for short, name in zip(shown, at, strict=True)],
         "cells": cells,
     }
-
-
-def _count(n: int, word: str) -> str:
-    return f"{n} {word}" if n == 1 else f"{n} {word}s"
 
 
 def _scores(scores: Mapping[str, Any]) -> dict[str, Any]:

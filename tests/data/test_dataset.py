@@ -299,7 +299,7 @@ def test_from_array() -> None:
         (np.zeros((4, 2)), {"names": ["a", "a"]}, "'a' occurs twice"),
         (np.zeros((4, 2)), {"names": ["a", ""]}, "column 2 has no name; name every column$"),
         (np.zeros((4, 2)), {"names": ["", "a"]}, "column 1 has no name.*row numbers.*index=False"),
-        ([[1, 2], [3]], {}, "row 2 has 1 values"),
+        ([[1, 2], [3]], {}, "row 2 has 1 value,"),
         (np.array([[1, np.nan], [2, np.nan]]), {}, "'x2' holds missing values only"),
         (np.full((4, 2), 1j), {}, "'x1', row 1: a cell holds a complex"),
         (np.array([["a", None], ["b", None]], dtype=object), {}, "'x2' holds missing values only"),

@@ -210,7 +210,7 @@ def test_a_network_made_by_hand_is_frozen_and_can_be_pickled() -> None:
     network = BayesianNetwork("mine", BINARY, {"a": (), "b": ("a",)}, {"a": ROOT, "b": CHILD})  # type: ignore[dict-item]
     assert set(network.dag.edges) == {("a", "b")}
     assert network.n_parameters == 3
-    assert repr(network) == "BayesianNetwork('mine'; 2 nodes, 1 edges, 3 parameters)"
+    assert repr(network) == "BayesianNetwork('mine'; 2 nodes, 1 edge, 3 parameters)"
     with pytest.raises(ValueError, match="read-only"):
         network.cpts["a"][0] = 1
     network.dag.remove_edge("a", "b")  # a copy
@@ -380,7 +380,7 @@ ROOT_A = "probability ( a ) { table 0.5, 0.5; }\n"
             5,
             "'z' is not a level of 'a'",
         ),
-        (HEAD + "probability ( b | a ) { (x) 0.5, 0.5;\n (x, y) 0.5, 0.5; }", 5, "1 parents"),
+        (HEAD + "probability ( b | a ) { (x) 0.5, 0.5;\n (x, y) 0.5, 0.5; }", 5, "1 parent,"),
         (
             HEAD + "probability ( b | a ) { (x) 0.5, 0.5;\n (y) 0.5, 0.50001; }",
             5,

@@ -153,7 +153,7 @@ def test_rows_beyond_the_first_block_are_counted_and_checked(tmp_path: Path) -> 
     assert np.array_equal(data.values("b"), np.arange(n))
     assert np.array_equal(data.column("a"), np.arange(n) % 2)
     for wrong, part in (
-        ("1", f"row {n} has 1 values"),
+        ("1", f"row {n} has 1 value,"),
         ("2,0", f"'a', row {n}:"),
         ('"', f"row {n} cannot"),
     ):

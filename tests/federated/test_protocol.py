@@ -170,7 +170,7 @@ def test_simulated_and_secure_noise_say_what_they_are() -> None:
     assert not Net().release(jaxcd.Histogram()).cost.proven
     bought = jaxcd.federate(four(), jaxcd.Marginals(), budget=BUDGET, dropouts=1, colluding=1)
     assert bought.cost.proven and "sums over at least 3 sites" in bought.cost.reason
-    assert "all that 1 sites know" in bought.cost.reason
+    assert "all that 1 site knows" in bought.cost.reason
 
 
 def test_a_site_whose_noise_is_somebody_elses_makes_no_proved_release() -> None:
@@ -462,7 +462,7 @@ def test_a_roster_without_the_agreed_number_is_refused() -> None:
     joined = Message.decode(fresh.answer(messages[0].encode()))
     body = {"n_samples": {"north": 5}, "public_keys": {"north": joined.body["public_key"]}}
     roster = dataclasses.replace(messages[1], body=body)
-    assert "1 sites are fewer than the 4 agreed on" in refusal(fresh, roster)
+    assert "1 site, fewer than the 4 agreed on" in refusal(fresh, roster)
     assert "who takes part" in refusal(fresh, dataclasses.replace(messages[1], body={}))
     assert "its key" in refusal(fresh, messages[1]) or "not its own" in refusal(fresh, messages[1])
 

@@ -256,7 +256,7 @@ def test_p_max_below_uniform():
         randomise(every_cell((5, 4), 2), BoundedGeometric((0.2, 0.24)))
     with pytest.raises(OptionError, match="p_max must be at least 1/20"):
         randomise(every_cell((5, 4), 2), CombinedGeometric(0.049, Distance.CHEBYSHEV))
-    with pytest.raises(OptionError, match="p_max holds 3 probabilities for 2 columns"):
+    with pytest.raises(OptionError, match="p_max holds 3 numbers for 2 columns"):
         channels(BoundedGeometric((0.5, 0.5, 0.5)), ordinal(5, 4))
     # 1/k itself is uniform
     assert np.allclose(channels(BoundedGeometric(0.25), ordinal(4, 4))[0], 0.25)

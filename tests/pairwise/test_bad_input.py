@@ -12,7 +12,7 @@ from jaxcd.privacy import NO_PRIVACY, Budget
 EACH = pytest.mark.parametrize("method", [cds, igci])
 ROW = np.arange(20.0)
 CONSTANT = np.full(20, 2.0)
-NAN = "holds 1 values that are NaN"
+NAN = "is NaN or infinite in 1 record:"
 
 
 @EACH

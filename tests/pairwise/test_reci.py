@@ -322,7 +322,7 @@ def test_shapes_are_refused_in_every_run(x, y, words: str):
 
 @pytest.mark.parametrize(
     ("value", "words"),
-    [(np.nan, "x holds 1 values that are NaN"), (np.inf, "x holds 1 values")],
+    [(np.nan, "x is NaN or infinite in 1 record:"), (np.inf, "x is NaN or infinite in 1 record:")],
     ids=["nan", "inf"],
 )
 def test_values_are_refused_without_privacy(value: float, words: str):

@@ -44,7 +44,7 @@ import jax
 import numpy as np
 from scipy import special
 
-from jaxcd.checks import check_number, check_weights, check_whole
+from jaxcd.checks import check_number, check_weights, check_whole, counted
 from jaxcd.data import Domain, Numeric
 from jaxcd.data.rows import Block
 from jaxcd.errors import DomainError, OptionError
@@ -421,7 +421,7 @@ class ReleasedTetrachoric(Release):
 
     def __repr__(self) -> str:
         return (
-            f"ReleasedTetrachoric({len(self.names)} columns, {len(self.pairs)} pairs, "
+            f"ReleasedTetrachoric({len(self.names)} columns, {counted(len(self.pairs), 'pair')}, "
             f"n_samples={self.n_samples}, as precise as {self.effective_samples:.0f} rows without "
             f"noise; {self.cost})"
         )
