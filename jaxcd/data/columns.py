@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+import jax
 import numpy as np
 from numpy.typing import NDArray
 
@@ -143,6 +144,8 @@ def _plain(cell: object) -> object:
         return _plain(cell.real) if cell.imag == 0 else Unreadable(type(cell).__name__)
     if isinstance(cell, Decimal):
         return _number_of_decimal(cell)
+    if isinstance(cell, (np.ndarray, jax.Array)) and cell.ndim == 0:  # of a row that is an array
+        return _plain(cell.tolist())  # None where it is masked
     if isinstance(cell, np.timedelta64) or not _hashes(cell):
         return Unreadable(type(cell).__name__)
     return cell

@@ -23,7 +23,7 @@ from jaxcd.data.checked_arrays import (
 )
 from jaxcd.data.column_types import Binned
 from jaxcd.data.columns import RawColumn, encode, infer_columns, is_missing
-from jaxcd.data.domain import Domain, Numeric, as_domain, describe, observed_domain
+from jaxcd.data.domain import Domain, Numeric, as_domain, declared_domain, describe, observed_domain
 from jaxcd.data.missing import Missing
 from jaxcd.data.rows import Block, Codes, Columns, Rows, by_kind, discrete_places
 from jaxcd.data.shards import Shards
@@ -196,7 +196,13 @@ class Dataset(Rows):
         return from_raw_columns(raws, domain=declared, strict=strict, clip=clip)
 
     @classmethod
-    def from_codes(cls, codes: NDArray, *, domain: Domain, strict: bool | None = None) -> Dataset:
+    def from_codes(
+        cls,
+        codes: ArrayLike | Sequence[Sequence[int]],
+        *,
+        domain: Domain | str | Path,
+        strict: bool | None = None,
+    ) -> Dataset:
         """Take level codes as they are: the fast way for data made by a program.
 
         A read-only, column-major int32 array is kept without a copy.
@@ -204,7 +210,8 @@ class Dataset(Rows):
         Args:
             codes: Integers, n_samples x n_columns; 0 <= codes[i, j] < the number of levels of
                 column j.
-            domain: A domain of discrete columns only.
+            domain: A domain of discrete columns only, or the path of a domain file.  Without
+                ``strict``, rows given as lists are filled up or cut to its columns.
             strict: As for :meth:`from_frame`: whether a code outside its range (such as -1 for a
                 missing value), a masked one, or an array that is not of integers is an error; else
                 a cell that holds no code counts as the column's ``other``.
@@ -217,17 +224,21 @@ class Dataset(Rows):
             DataError: If the shape or type is wrong, or, with ``strict``, a code is outside its
                 range.
         """
+        from jaxcd.data.frames import array_of_rows
+
+        domain = declared_domain(domain)
         if not domain.is_discrete:
             raise DomainError(
                 "from_codes needs a domain of discrete columns; use from_frame for numeric columns"
             )
         strictly = reads_strictly(domain, strict)
-        if strictly and np.ma.is_masked(codes):
+        masked = np.ma.getmaskarray(codes) if isinstance(codes, np.ma.MaskedArray) else None
+        if strictly and masked is not None and masked.any():
             raise DataError(
                 "codes holds masked values, which says that they are missing; declare missing=True "
                 "for their columns and read with strict=False, which gives them a code of their own"
             )
-        plain = np.asarray(codes)
+        plain = array_of_rows(codes, None if strictly else domain.n_columns)
         if plain.ndim != 2 or plain.shape[1] != domain.n_columns:
             raise DataError(
                 f"codes must have the shape (n_samples, {domain.n_columns}), one column for each "
@@ -235,9 +246,7 @@ class Dataset(Rows):
                 f"not {plain.shape}"
             )
         if not strictly:
-            plain = caught_codes(
-                plain, np.ma.getmaskarray(codes) if np.ma.is_masked(codes) else None, domain
-            )
+            plain = caught_codes(plain, masked, domain)
         return cls(domain, plain, np.empty((plain.shape[0], 0)))
 
     # Looking
@@ -562,11 +571,7 @@ def from_raw_columns(
         raise DataError(f"the data must have at least 2 rows, not {raws[0].n_samples}; add rows")
     if domain is None:
         domain = Domain(infer_columns(raws), declared=False)
-    if not isinstance(domain, Domain):
-        raise DomainError(
-            f"domain: a {type(domain).__name__} is not a Domain; make one with jaxcd.Domain(...), "
-            "or read one with Domain.read"
-        )
+    domain = declared_domain(domain)
     by_name = {raw.name: raw for raw in raws}
     person = () if domain.person is None else (domain.person,)
     for name in (*domain.names, *person):

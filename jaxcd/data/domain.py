@@ -64,6 +64,7 @@ __all__ = [
     "Numeric",
     "Ordinal",
     "as_domain",
+    "declared_domain",
     "describe",
     "domain_from_json",
 ]
@@ -326,6 +327,17 @@ D = TypeVar("D")
 def as_domain(domain: D | str | Path) -> D | Domain:
     """The domain of a domain file, where it is a path; anything else comes back as it is."""
     return Domain.read(domain) if isinstance(domain, (str, Path)) else domain
+
+
+def declared_domain(domain: Any) -> Domain:
+    """The domain, or that of the domain file; raises DomainError for anything else."""
+    read = as_domain(domain)
+    if not isinstance(read, Domain):
+        raise DomainError(
+            f"domain: a {type(read).__name__} is not a Domain; make one with jaxcd.Domain(...), or "
+            "give the path of a domain file"
+        )
+    return read
 
 
 def _rebuilt(

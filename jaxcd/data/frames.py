@@ -86,7 +86,7 @@ def raw_columns_of_array(
     array = (
         np.asarray(values)  # no matrix
         if isinstance(values, np.ndarray)
-        else _array(values, None if strict or names is None else len(names))
+        else array_of_rows(values, None if strict or names is None else len(names))
     )
     if array.ndim != 2:
         raise DataError(
@@ -103,17 +103,18 @@ def raw_columns_of_array(
     return tuple(_raw_of_cells(name, array[:, j]) for j, name in enumerate(checked))
 
 
-def _array(values: Any, width: int | None) -> NDArray:
+def array_of_rows(values: Any, width: int | None) -> NDArray:
     """Rows given as lists keep their cells' types: numpy would turn a mixed table into text.
 
     Args:
         width: what rows are filled up or cut to; None: they must be of one length.
     """
-    if hasattr(values, "__array__"):
+    is_text = isinstance(values, (str, bytes))
+    if is_text or hasattr(values, "__array__") or not hasattr(values, "__iter__"):
         return np.asarray(values)
     if width is not None:
         return _filled(list(values), width)
-    if any(isinstance(row, (str, bytes)) or not hasattr(row, "__len__") for row in values):
+    if not all(map(_has_cells, values)):
         return np.asarray(values, dtype=object)
     if len({len(row) for row in values}) > 1:
         first = len(values[0])
@@ -122,18 +123,26 @@ def _array(values: Any, width: int | None) -> NDArray:
             f"row {row} has {counted(len(values[row - 1]), 'value')}, but row 1 has {first}; give "
             "all rows one length"
         )
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:  # a cell is a sequence itself
+        return _filled(list(values), len(values[0]))
     kind = array.dtype.kind
     # One fraction makes floats of all whole numbers, which beyond 2^53 would be others.
     is_exact = kind in "biu" or (kind == "f" and not (np.abs(array) >= 2.0**53).any())
     return array if is_exact else np.asarray(values, dtype=object)
 
 
+def _has_cells(row: Any) -> bool:
+    is_scalar = isinstance(row, (str, bytes)) or getattr(row, "shape", None) == ()
+    return not is_scalar and hasattr(row, "__len__")
+
+
 def _filled(rows: list[Any], width: int) -> NDArray:
     """Rows of any length in a table of objects; a row that is no sequence has no cells."""
     array = np.full((len(rows), width), None, dtype=object)
     for i, row in enumerate(rows):
-        if not isinstance(row, (str, bytes)) and hasattr(row, "__len__"):
+        if _has_cells(row):
             for j, cell in enumerate(list(row)[:width]):
                 array[i, j] = cell
     return array

@@ -24,7 +24,7 @@ from jaxcd.checks import is_whole
 from jaxcd.data.column_types import Binned, Numeric
 from jaxcd.data.columns import encode
 from jaxcd.data.covers import covers, marginal
-from jaxcd.data.domain import Domain, describe
+from jaxcd.data.domain import Domain, declared_domain, describe
 from jaxcd.data.engines import Engine, LazyEngine, ParquetEngine
 from jaxcd.data.missing import Missing
 from jaxcd.data.rows import Block, Columns, Rows, discrete_places
@@ -52,7 +52,7 @@ class Table(Rows):
         frame: a lazy frame that narwhals takes: a Polars ``LazyFrame``, a DuckDB relation, a
             PySpark data frame, an Ibis table.  Its columns are those of the domain, in any order,
             and those that the domain ignores.
-        domain: the declared type of every column.
+        domain: the declared type of every column, or the path of a domain file.
         n_samples: the number of rows, 2 to 2^33; declared, because a private run does not count and
             publish it.
         snapshot: in words which state of the table this is, such as a date or a version; public,
@@ -95,13 +95,13 @@ class Table(Rows):
         self,
         frame: Any,
         *,
-        domain: Domain,
+        domain: Domain | str | Path,
         n_samples: int,
         snapshot: str,
         missing: Missing | str = Missing.IGNORE,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        _check_declared(domain, n_samples, snapshot)
+        domain = _checked(domain, n_samples, snapshot)
         self._open(LazyEngine(frame, domain), domain, n_samples, snapshot, missing, progress)
 
     @classmethod
@@ -109,7 +109,7 @@ class Table(Rows):
         cls,
         path: str | Path | Sequence[str | Path],
         *,
-        domain: Domain,
+        domain: Domain | str | Path,
         n_samples: int,
         snapshot: str,
         missing: Missing | str = Missing.IGNORE,
@@ -144,7 +144,7 @@ class Table(Rows):
             ... ).n_columns
             2
         """
-        _check_declared(domain, n_samples, snapshot)
+        domain = _checked(domain, n_samples, snapshot)
         table = cls.__new__(cls)
         table._open(ParquetEngine(path, domain), domain, n_samples, snapshot, missing, progress)
         return table
@@ -300,12 +300,8 @@ def _missing_code(domain: Domain, name: str) -> int | None:
     return None if isinstance(column, Numeric) else column.missing_code
 
 
-def _check_declared(domain: Any, n_samples: Any, snapshot: Any) -> None:
-    if not isinstance(domain, Domain):
-        raise DomainError(
-            f"domain: a {type(domain).__name__} is not a Domain; make one with jaxcd.Domain(...), "
-            "or read one with Domain.read"
-        )
+def _checked(domain: Any, n_samples: Any, snapshot: Any) -> Domain:
+    domain = declared_domain(domain)
     if not domain.declared:
         raise DomainError(
             "domain: it was inferred from data; a Table needs a declared one (a Domain, or a "
@@ -329,3 +325,4 @@ def _check_declared(domain: Any, n_samples: Any, snapshot: Any) -> None:
             f"snapshot = {snapshot!r} says nothing; give words for the state of the table, such as "
             "a date or a version"
         )
+    return domain

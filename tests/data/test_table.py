@@ -424,6 +424,20 @@ def test_what_cannot_be_a_table(changed: dict[str, Any], error: Any, words: str)
         table(**changed)
 
 
+def test_a_domain_file_does_as_its_domain(tmp_path: Path) -> None:
+    """As at every other door; of codes, too."""
+    DOMAIN.write(tmp_path / "domain.json")
+    FRAME.write_parquet(tmp_path / "rows.parquet")
+    codes = [[0, 1], [1, 0]]
+    for path in (tmp_path / "domain.json", str(tmp_path / "domain.json")):
+        options = {"domain": path, "n_samples": 4, "snapshot": "v"}
+        assert table(**options).domain == DOMAIN
+        assert jaxcd.Table.parquet(tmp_path / "rows.parquet", **options).domain == DOMAIN
+        assert jaxcd.Dataset.from_codes(codes, domain=path).domain == DOMAIN
+    with pytest.raises(DomainError, match="not a Domain"):
+        jaxcd.Dataset.from_codes(codes, domain={})
+
+
 def test_what_a_table_cannot_do_is_refused_with_what_to_use() -> None:
     for ask, cure in (
         (lambda: jaxcd.ci_test(table(), "a", "b", test=jaxcd.RCIT(), budget=jaxcd.NO_PRIVACY,

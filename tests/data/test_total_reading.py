@@ -11,6 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -161,6 +162,34 @@ def test_one_cell_of_an_array_of_codes_counts_as_other(odd: Any) -> None:
     mask = [[False, True], [False, False], [False, False]]
     masked = Dataset.from_codes(np.ma.masked_array(cells, mask=mask), domain=domain).codes
     assert masked.tolist() == [[1, 1], [0, 0], [0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("odd", "becomes"),
+    [
+        *(([1], [1, 1]), ([1, 0, 1], [1, 0]), ([[1], 0], [0, 0]), ([1, {}], [1, 1])),
+        *((None, [0, 1]), (5, [0, 1]), ("10", [0, 1]), ([], [0, 1]), (np.array(1), [0, 1])),
+    ],
+)
+def test_a_row_of_another_length_decides_no_error(odd: Any, becomes: list[int]) -> None:
+    """Codes and values in lists: a row has the cells that it has, and others count as other."""
+    domain = Domain({"a": Categorical((0, 1)), "b": Ordinal((0, 1, 2))})
+    for read in (Dataset.from_codes, Dataset.from_array):
+        for rows in ([[1, 2], odd, [0, 1]], [odd] * 3):
+            codes = read(rows, domain=domain).codes.tolist()
+            assert codes == [becomes if row is odd else row for row in rows]
+        rows, strict = [[1, 2], odd, [0, 1]], {"domain": domain, "strict": True}
+        refused(DataError, "row 2|shape|integers", read, rows, **strict)
+    refused(DataError, "row 2 has 1 value, but", Dataset.from_codes, [[1, 2], [1]], **strict)
+    refused(DataError, "must have the shape", Dataset.from_codes, 5, domain=domain)
+
+
+def test_rows_that_are_arrays_of_a_device_hold_their_numbers() -> None:
+    domain = Domain({"a": Categorical((0, 1)), "b": Ordinal((0, 1, 2))})
+    masked = np.ma.masked_array([1, 2], mask=[True, False])
+    rows = [jnp.array([1, 2]), np.array([0, 1]), [jnp.int32(1), np.array(0)], masked]
+    for read in (Dataset.from_codes, Dataset.from_array):
+        assert read(rows, domain=domain).codes.tolist() == [[1, 2], [0, 1], [1, 0], [0, 2]]
 
 
 def test_truth_values_are_codes_where_one_number_would_make_them_so() -> None:
