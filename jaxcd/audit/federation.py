@@ -67,17 +67,10 @@ class _Sampler(NoiseSampler):
     def discrete_gaussian(self, sigma: float, size: int, *, index: int) -> np.ndarray:
         return self._zeros("gaussian", sigma, 1, size)
 
-    def discrete_laplace(self, scale: float, size: int, *, index: int) -> np.ndarray:
-        return self._zeros("laplace", scale, 1, size)
+    def _no_share(self, *_: Any, **__: Any) -> Any:
+        raise AssertionError("a site draws shares of Laplace and of Gaussian noise only")
 
-    def geometric(self, scale: float, size: int, *, index: int) -> np.ndarray:
-        return self._zeros("geometric", scale, 1, size)
-
-    def subset(self, n: int, m: int, *, index: int) -> Any:
-        raise NotImplementedError
-
-    def gumbel_max(self, scores: Any, scale: float, *, index: int) -> int:
-        raise NotImplementedError
+    discrete_laplace = geometric = subset = gumbel_max = _no_share  # type: ignore[assignment]
 
 
 def polya_law(scale: float, shape: float, reach: int) -> np.ndarray:

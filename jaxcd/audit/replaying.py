@@ -43,6 +43,7 @@ __all__ = [
     "Tape",
     "Tapping",
     "costs",
+    "listening",
     "outside",
     "replay",
     "tapping",
@@ -283,10 +284,9 @@ class Given(NoiseSource):
         return self._sampler
 
 
-def outside(call: Callable[[], Any], folder: Path | None = None) -> tuple[Any, list[Any]]:
-    """A result, and everything of the call that can be seen; with ``folder``, also the files of its
-    report.
-    """
+@contextlib.contextmanager
+def listening() -> Iterator[Callable[[], list[Any]]]:
+    """What the block has said, when asked: stdout, stderr, and the words of its warnings."""
     out, err = io.StringIO(), io.StringIO()
     with (
         warnings.catch_warnings(record=True) as warned,
@@ -294,15 +294,17 @@ def outside(call: Callable[[], Any], folder: Path | None = None) -> tuple[Any, l
         contextlib.redirect_stderr(err),
     ):
         warnings.simplefilter("always")
+        yield lambda: [out.getvalue(), err.getvalue(), [str(w.message) for w in warned]]
+
+
+def outside(call: Callable[[], Any], folder: Path | None = None) -> tuple[Any, list[Any]]:
+    """A result, and everything of the call that can be seen; with ``folder``, also the files of its
+    report.
+    """
+    with listening() as said:
         result = call()
         print(result)
-    seen: list[Any] = [
-        repr(result),
-        out.getvalue(),
-        err.getvalue(),
-        [str(w.message) for w in warned],
-        pickle.dumps(result),
-    ]
+    seen: list[Any] = [repr(result), *said(), pickle.dumps(result)]
     if hasattr(result, "certificate"):
         seen.append(result.certificate())
     if folder is not None:

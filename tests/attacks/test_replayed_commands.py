@@ -9,13 +9,10 @@ on what was released, and on no row.
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import re
 import shutil
 import uuid
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,7 +21,7 @@ import numpy as np
 import pytest
 
 import jaxcd
-from jaxcd.audit.replaying import Drawing, Replaying, Tape, tapping
+from jaxcd.audit.replaying import Drawing, Replaying, Tape, listening, tapping
 from jaxcd.cli import main
 from jaxcd.privacy import SecureNoise, accountant, ledger_file
 
@@ -131,16 +128,11 @@ class Seen:
         seen: list[Any] = []
         for place, command in enumerate(commands):
             self._sampler = sampler_of(place)
-            out, err = io.StringIO(), io.StringIO()
-            with (
-                warnings.catch_warnings(record=True) as warned,
-                contextlib.redirect_stdout(out),
-                contextlib.redirect_stderr(err),
-            ):
-                warnings.simplefilter("always")
+            with listening() as said:
                 code = main(command.split())
-            texts = [re.sub(r"bought-[\d-]+", "bought", part.getvalue()) for part in (out, err)]
-            seen.append([code, *texts, [str(each.message) for each in warned]])
+            out, err, warned = said()
+            texts = [re.sub(r"bought-[\d-]+", "bought", part) for part in (out, err)]
+            seen.append([code, *texts, warned])
         Path("data.csv").unlink()
         seen.append(
             {

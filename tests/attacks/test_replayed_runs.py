@@ -16,11 +16,7 @@ Nothing here is statistical: no draw of the noise may break it.
 
 from __future__ import annotations
 
-import contextlib
-import io
 import math
-import pickle
-import warnings
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
@@ -30,7 +26,7 @@ import pytest
 
 import jaxcd
 from jaxcd.audit import replaying
-from jaxcd.audit.replaying import Drawing, Given, Replaying, Tape, Tapping
+from jaxcd.audit.replaying import Drawing, Given, Replaying, Tape, Tapping, outside
 from jaxcd.citests import Evaluation, PreparedTest, Query, Sensitivity
 from jaxcd.citests.tables import DiscreteTest
 from jaxcd.decisions import Noise
@@ -75,29 +71,12 @@ def run(
     records: list = []
     if door is jaxcd.pc:
         options["progress"] = records.append
-    out, err = io.StringIO(), io.StringIO()
-    with (
-        warnings.catch_warnings(record=True) as warned,
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-    ):
-        warnings.simplefilter("always")
-        result = door(data, noise=Given(sampler), **{"key": None, **options})
-        print(result)
-    seen = [
-        repr(result),
-        out.getvalue(),
-        err.getvalue(),
-        [str(w.message) for w in warned],
-        records,
-        pickle.dumps(result),
-    ]
+    result, seen = outside(
+        lambda: door(data, noise=Given(sampler), **{"key": None, **options}), folder
+    )
     if isinstance(result, jaxcd.DiscoveryResult):
-        seen += [list(result.separating_sets), graph_json(result), result.certificate()]
-    if folder is not None:
-        result.save(folder)
-        seen.append({path.name: path.read_bytes() for path in sorted(folder.iterdir())})
-    return result, seen
+        seen += [list(result.separating_sets), graph_json(result)]
+    return result, [*seen, records]
 
 
 def charged(result: jaxcd.DiscoveryResult, index: int, what: str) -> float:

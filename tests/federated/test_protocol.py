@@ -41,13 +41,10 @@ class Silent(NoiseSource):
             def discrete_gaussian(self, sigma: float, size: int, *, index: int) -> np.ndarray:
                 return np.zeros(size, dtype=np.int64)
 
-            discrete_laplace = geometric = discrete_gaussian  # type: ignore[assignment]
+            def _no_share(self, *_: Any, **__: Any) -> Any:
+                raise AssertionError("a site draws shares only")
 
-            def subset(self, n: int, m: int, *, index: int) -> Any:
-                raise NotImplementedError
-
-            def gumbel_max(self, scores: Any, scale: float, *, index: int) -> int:
-                raise NotImplementedError
+            discrete_laplace = geometric = subset = gumbel_max = _no_share  # type: ignore[assignment]
 
         return Zeros()
 
