@@ -117,8 +117,8 @@ def _check_search(algorithm: Algorithm, domain: Domain, knowledge: Knowledge | N
         check_gfci(
             domain,
             knowledge,
-            what="Algorithm.GFCI",
-            cure="use latent=True and leave the algorithm out, or Algorithm.FCI",
+            what="algorithm='gfci'",
+            cure="use latent=True in its place, or algorithm='fci'",
         )
     else:
         known_to_tests(knowledge, domain.names, domain, latent=algorithm.finds_pag)
@@ -143,16 +143,15 @@ def _chosen(
     asked = [argument for argument, value in given.items() if value is not None]
     tests = not (algorithm is Algorithm.AUTO or algorithm.releases)
     if isinstance(budget, Budget) and budget.unit is Unit.PERSON and (asked or tests):
-        raise OptionError(
-            f"{asked[0] if asked else f'Algorithm.{algorithm.name}'}: {BY_PERSON_ONLY}"
-        )
+        what = asked[0] if asked else f"algorithm={algorithm.value!r}"
+        raise OptionError(f"{what}: {BY_PERSON_ONLY}")
     if algorithm is Algorithm.AUTO and tree is not None:
         algorithm = Algorithm.TREE
     check_flag("latent", latent)
     if latent and not (algorithm is Algorithm.AUTO or algorithm.finds_pag):
         raise OptionError(
-            f"latent: Algorithm.{algorithm.name} takes it that no column is hidden; use "
-            "Algorithm.GFCI or Algorithm.FCI, or leave the algorithm out"
+            f"latent: algorithm={algorithm.value!r} takes it that no column is hidden; use 'gfci' "
+            "or 'fci', or leave the algorithm out"
         )
     if algorithm is Algorithm.AUTO and asked:
         by_tests = Algorithm.FCI if latent else Algorithm.PC
@@ -168,8 +167,8 @@ def _chosen(
     if algorithm.releases:
         if asked:
             raise OptionError(
-                f"{asked[0]}: Algorithm.{algorithm.name} has no such option; drop it, or use "
-                "Algorithm.PC or Algorithm.FCI"
+                f"{asked[0]}: algorithm={algorithm.value!r} has no such option; drop it, or use "
+                "algorithm='pc' or algorithm='fci'"
             )
         kind = kind_of_release(domain)
         return Choice(
@@ -373,7 +372,7 @@ def _check_afterwards(
         if is_given and choice.kind is None:
             raise OptionError(
                 f"{argument}: {choice.algorithm.value} releases nothing; drop it, or use "
-                "Algorithm.RELEASE"
+                "algorithm='release'"
             )
     if release_out is not None:
         path = Path(release_out)

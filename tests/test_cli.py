@@ -49,7 +49,7 @@ def test_the_main_job(command: CommandLine, tmp_path: Path) -> None:
         r"^test +CovarianceNorm, because ",
         r"^mechanism +LevelwiseGaussian, because ",
         r"^noise +secure, from the operating system$",
-        r"^Graph: 5 nodes, \d+ edges$",
+        r"^Graph: 5 nodes, \d+ edges?$",
         r"^guarantee +epsilon=1, delta=1e-06 \(replace-one, Gaussian accounting; proved: ",
         r"^spent +the ledger used epsilon=\S+ delta=1e-06 in \d+ events?, "
         r"of epsilon=1, delta=1e-06$",
@@ -654,7 +654,14 @@ def test_messages_speak_of_options(
     assert "--unit row with --max-rows-per-person k" in said and "jaxcd.release(" not in said
     said = command.refuses("--max-rows-per-person k", words)
     assert "use --unit person, or --max-rows-per-person k, or mark" in said
-    domain.write_text(json.dumps({"columns": {name: content[name] for name in "ab"}}))
+    content |= {"pid": {"ignore": True}, "a": {**content["a"], "intervention": True}}
+    domain.write_text(json.dumps({"columns": content}))
+    said = command.refuses("jaxcd: --algorithm gfci: 'a' decl", words, "--algorithm gfci")
+    assert said.endswith("use --latent in its place, or --algorithm fci\n")
+    (tmp_path / "kept").mkdir()
+    said = command.refuses("give another one, or --force to", words, "--out", tmp_path / "kept")
+    assert "force=" not in said
+    domain.write_text(json.dumps({"columns": {name: content["b"] for name in "ab"}}))
     pl.read_csv(table).drop("pid").write_parquet(counts)
     words = ["discover", counts, "--domain", domain, "--epsilon 1 --snapshot v"]
     command.refuses("jaxcd: --rows: the ", words, "--rows 59 --quiet")

@@ -588,7 +588,7 @@ def test_existing_folder_is_kept_without_force(
     folder.mkdir()
     (folder / "notes.txt").write_text("keep me")
     (folder / "graph.dot").write_text("old")
-    refused(OptionError, r"mine' exists.*--force", write_report, secure, folder)
+    refused(OptionError, r"mine' exists.*force=True", write_report, secure, folder)
     assert sorted(path.name for path in folder.iterdir()) == ["graph.dot", "notes.txt"]
     write_report(secure, folder, force=True)
     assert (folder / "notes.txt").read_text() == "keep me"

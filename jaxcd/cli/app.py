@@ -115,20 +115,19 @@ def _warn(message: Warning | str, category: type[Warning], *_: object, **__: obj
     )
 
 
-# What the library calls by the names of Python, and the options that it is here.
-_OPTIONS = (
-    (r"\bAlgorithm\.([A-Z]+)\b", lambda found: f"--algorithm {found[1].lower()}"),
-    (r"\b(unit|missing|accounting|algorithm)=(['\"])(\w+)\2", r"--\1 \3"),
-    (r"\bmax_rows_per_person=(\w+)", r"--max-rows-per-person \1"),
-    (r"(--[\w-]+ \w+) \(\1\)", r"\1"),  # where a message had both
-    (r"^n_samples\b", "--rows"),
-)
+_ARGUMENTS = "accounting|algorithm|clip|force|latent|max_rows_per_person|missing|unit"
 
 
 def _in_options(message: str) -> str:
-    for pattern, words in _OPTIONS:
-        message = re.sub(pattern, words, message)
-    return message
+    """Arguments of Python, which the library's messages write as ``name=value``, as the options
+    that they are here.
+    """
+    message = re.sub("^n_samples\\b", "--rows", message)
+    return re.sub(
+        rf"\b({_ARGUMENTS})=(?:True\b|(['\"]?)(\w+)\2)",
+        lambda found: " ".join(filter(None, ("--" + found[1].replace("_", "-"), found[3]))),
+        message,
+    )
 
 
 def _refuse(message: str) -> int:

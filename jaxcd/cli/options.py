@@ -340,12 +340,9 @@ class Source:
                 file, domain, table=self.table, rows=self.rows, snapshot=self.snapshot
             )
             return Loaded(table, f"{file}, {table.n_samples:,} rows where they are", None)
-        try:
-            # Without privacy every cell that does not fit is reported; in a private run such an
-            # error would tell of a record.
-            data = jaxcd.read_csv(file, domain=domain, clip=self.clip, strict=not private)
-        except DataError as error:
-            raise DataError(str(error).replace("clip=True", "--clip")) from None
+        # Without privacy every cell that does not fit is reported; in a private run such an error
+        # would tell of a record.
+        data = jaxcd.read_csv(file, domain=domain, clip=self.clip, strict=not private)
         kind = "" if domain is None or not domain.declared else " of a declared domain"
         counted = counted_words(budget.unit if isinstance(budget, jaxcd.Budget) else Unit.ROW)
         n = f"{public_count(data, budget):,} {counted}"

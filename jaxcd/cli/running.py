@@ -14,7 +14,6 @@ import jaxcd
 from jaxcd import api
 from jaxcd.api import Algorithm
 from jaxcd.cli import options
-from jaxcd.discovery.greedy_fci import check_gfci
 from jaxcd.errors import OptionError, PrivacyError, SensitivityError
 from jaxcd.graphs import Knowledge
 from jaxcd.places import check_new_file
@@ -113,13 +112,6 @@ def plan(
     would refuse.
     """
     algorithm = asked.algorithm
-    if algorithm is Algorithm.GFCI:
-        check_gfci(
-            loaded.data.domain,
-            knowledge,
-            what="--algorithm gfci",
-            cure="use --latent in its place, or --algorithm fci",
-        )
     if algorithm is Algorithm.AUTO and asked.of_tests:
         algorithm = Algorithm.FCI if asked.latent else Algorithm.PC
     choice = api.resolve(

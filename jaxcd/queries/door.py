@@ -78,11 +78,11 @@ def check_unit(data: Rows, budget: Budget, *, by_person: bool) -> None:
                 "without saying it of them; give a table of several people"
             )
     elif data.has_people and budget.max_rows_per_person == 1:
-        as_person = "unit='person' (--unit person), or " if by_person else ""
+        as_person = "unit='person', or " if by_person else ""
         raise PrivacyError(
             f"budget: its unit is a row, but the domain says by column {data.domain.person!r} "
             "that a person may have several, who would be protected less than it says; use "
-            f"{as_person}max_rows_per_person=k (--max-rows-per-person k), or mark the column "
+            f"{as_person}max_rows_per_person=k, or mark the column "
             '"ignore": true if one row is what has to be protected'
         )
 

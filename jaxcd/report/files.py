@@ -58,8 +58,7 @@ def check_folder(folder: str | Path, *, force: bool = False) -> Path:
     path = Path(folder)
     if path.is_dir() and not force:
         raise OptionError(
-            f"folder {str(path)!r} exists; give another one, or --force (force=True) to overwrite "
-            "its files"
+            f"folder {str(path)!r} exists; give another one, or force=True to overwrite its files"
         )
     if (path.exists() or path.is_symlink()) and not path.is_dir():
         raise OptionError(f"folder {str(path)!r} is a file; give another name")

@@ -206,7 +206,7 @@ def test_discover_buys_a_release_for_it(hidden: jaxcd.Dataset) -> None:
         n_confidence_draws=2,
     )
     assert run.info["algorithm"] == "gfci" and run.confidence is not None
-    with pytest.raises(OptionError, match="GFCI has no such option"):
+    with pytest.raises(OptionError, match="'gfci' has no such option"):
         jaxcd.discover(
             hidden, budget=jaxcd.Budget(1.0), algorithm=jaxcd.Algorithm.GFCI, max_level=1
         )
