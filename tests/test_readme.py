@@ -13,6 +13,7 @@ import pytest
 from scipy import stats
 
 import jaxcd
+from jaxcd.audit import BUGS
 
 ROOT = Path(__file__).resolve().parents[1]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -127,6 +128,11 @@ def test_names_exist() -> None:
         target = jaxcd
         for part in dotted.split("."):
             target = getattr(target, part)
+
+
+def test_the_number_of_planted_bugs() -> None:
+    page = (ROOT / "docs" / "check-it-yourself.md").read_text(encoding="utf-8")
+    assert f"| planted bugs | {len(BUGS)} mistakes" in page
 
 
 @pytest.mark.parametrize("alpha", [0.05, 0.01])
