@@ -22,7 +22,6 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -82,14 +81,6 @@ def differences(
             )
         scales[:, split] = noise
     return Differences(signed, scales)
-
-
-def largest_pairs(data: Path, *, n_pairs: int, rows: int | None) -> list[CausePair]:
-    """The scalar Tuebingen pairs with the most records, the largest first; with ``rows`` a random
-    part of each.
-    """
-    ordered = sorted(tuebingen(data).pairs, key=lambda pair: -pair.n)
-    return [thinned(pair, rows) for pair in ordered[:n_pairs]]
 
 
 def pairs_of(chosen: Namespace) -> list[CausePair]:

@@ -35,6 +35,7 @@ __all__ = [
     "numeric_pairs",
     "pair_of_columns",
     "people_pairs",
+    "random_codes",
     "run_key",
     "turned_product",
 ]
@@ -64,7 +65,7 @@ def run_key() -> jax.Array:
     return jax.random.key(_KEY_SEED)
 
 
-def _codes(rng: np.random.Generator, n: int) -> np.ndarray:
+def random_codes(rng: np.random.Generator, n: int) -> np.ndarray:
     """Columns that depend on each other, or are constant, or nearly so."""
     codes = np.zeros((n, len(LEVELS)), dtype=np.int64)
     for j, k in enumerate(LEVELS):
@@ -86,7 +87,7 @@ def discrete_pairs(sizes: tuple[int, ...] = (26, 200)) -> Pairs:
     """Discrete columns, and any record replaced by any other."""
 
     def pairs(rng: np.random.Generator, trial: int) -> tuple[Any, Any]:
-        codes = _codes(rng, sizes[trial % len(sizes)])
+        codes = random_codes(rng, sizes[trial % len(sizes)])
         other = codes.copy()
         other[int(rng.integers(len(codes)))] = [rng.integers(k) for k in LEVELS]
         return _dataset(codes), _dataset(other)
@@ -151,7 +152,7 @@ def every_record(n: int) -> Pairs:
     """One record replaced by any other: all 48 in turn, against each corner."""
 
     def pairs(rng: np.random.Generator, trial: int) -> tuple[Any, Any]:
-        codes = _codes(np.random.default_rng(1), n)
+        codes = random_codes(np.random.default_rng(1), n)
         codes[0] = ROWS[(trial // len(ROWS)) * 7 % len(ROWS)]
         other = codes.copy()
         other[0] = ROWS[trial % len(ROWS)]

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 import jaxcd
+from jaxcd.audit.replaying import Given
 from jaxcd.citests import Query
 from jaxcd.decisions import noisy_rank as module
-from jaxcd.privacy import GRID, Accountant, Ledger, NoiseSampler, NoiseSource, integer_sensitivity
+from jaxcd.privacy import GRID, Accountant, Ledger, NoiseSampler, integer_sensitivity
 from jaxcd.queries import Door, Session
 from tests.helpers import measured, simulated
 
@@ -71,18 +72,6 @@ class Tape(NoiseSampler):
         raise AssertionError("only Laplace noise is drawn")
 
     discrete_gaussian = geometric = subset = gumbel_max = _unused  # type: ignore[assignment]
-
-
-class Given(NoiseSource):
-    def __init__(self, sampler: NoiseSampler) -> None:
-        self._sampler = sampler
-
-    @property
-    def secure(self) -> bool:
-        return True
-
-    def start(self) -> NoiseSampler:
-        return self._sampler
 
 
 def test_neighbours_look_the_same_at_the_price_that_was_charged(monkeypatch: pytest.MonkeyPatch):

@@ -26,6 +26,7 @@ import pytest
 
 import jaxcd
 from jaxcd.audit import replaying
+from jaxcd.audit.neighbours import LEVELS, random_codes
 from jaxcd.audit.replaying import Drawing, Given, Replaying, Tape, Tapping, outside
 from jaxcd.citests import Evaluation, PreparedTest, Query, Sensitivity
 from jaxcd.citests.tables import DiscreteTest
@@ -35,7 +36,6 @@ from jaxcd.report import graph_json
 from tests.catalogue import MARGIN_TESTS
 from tests.helpers import coded, levelled, numbers, stated
 
-LEVELS = (2, 3, 2, 4)
 DOMAIN = levelled(*LEVELS)
 
 
@@ -47,20 +47,6 @@ def tapping() -> Iterator[Tapping]:
 
 def dataset(codes: np.ndarray) -> jaxcd.Dataset:
     return coded(codes, DOMAIN)
-
-
-def random_codes(rng: np.random.Generator, n: int) -> np.ndarray:
-    """Columns that depend on each other, or are constant, or nearly so."""
-    codes = np.zeros((n, len(LEVELS)), dtype=np.int64)
-    for j, k in enumerate(LEVELS):
-        kind = rng.random()
-        if kind < 0.4 and j:
-            codes[:, j] = np.where(
-                rng.random(n) < 0.15, rng.integers(0, k, n), codes[:, rng.integers(j)] % k
-            )
-        elif kind < 0.9:
-            codes[:, j] = rng.choice(k, n, p=rng.dirichlet(np.full(k, rng.choice([0.05, 1.0]))))
-    return codes
 
 
 def run(

@@ -146,13 +146,6 @@ def separations(marks: Marks) -> Iterator[tuple[bool, ...]]:
     )
 
 
-def is_maximal(marks: Marks) -> bool:
-    """Is every pair without an edge m-separated by some set?"""
-    above = ancestors(marks)
-    apart = [(x, y) for x, y in itertools.combinations(range(len(marks)), 2) if not marks[x][y]]
-    return all(any(separation_row(marks, above, x, y)) for x, y in apart)
-
-
 # ---- reference 1: all MAGs
 
 
