@@ -86,7 +86,7 @@ def run_audit(
     """Runs the checks, and then plants every bug and runs the check that must find it.
 
     Args:
-        quick: fewer trials and draws: about two minutes instead of ten on two cores.
+        quick: fewer trials and draws: about three minutes instead of five on two cores.
         only: words that the names of the checks to run must hold; then no bugs are planted but
             those of these checks.
         planted_bugs: whether to plant bugs at all.
