@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from jaxcd.checks import counted
 from jaxcd.cli.shared import (
     AsJson,
     TotalAccounting,
@@ -136,6 +135,7 @@ def _content(found: jaxcd.LedgerFile) -> dict[str, Any]:
 
 
 def _show(found: jaxcd.LedgerFile) -> None:
+    from jaxcd.checks import counted
     from jaxcd.privacy.budget import Unit, unit_words
 
     charges, analyses = counted(len(found.records), "charge"), _analyses(found.records)

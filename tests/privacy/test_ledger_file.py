@@ -741,7 +741,7 @@ def test_jaxcd_ledger_shows_what_was_spent(people, path, command):
     total = LedgerFile(path, data_set=NAME, budget=Budget(2.0))
     jaxcd.release(people, jaxcd.Histogram(), budget=Budget(0.5), noise=simulated(), ledger=total)
     out = command("ledger", path)[1]
-    assert "in 1 charge of 1 analysis\n" in out and "release: histogram: 1 charge, " in out
+    assert "in 1 charge of 1 analysis\n" in out and ": 1 charge, epsilon" in out
     jaxcd.release(people, jaxcd.Marginals(), budget=Budget(0.25), noise=simulated(), ledger=total)
     total.charge(PureEvent(0.125))
     content = path.read_bytes()
