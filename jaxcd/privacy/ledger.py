@@ -96,16 +96,19 @@ epsilon, which may be drawn when the event is charged; what follows is post-proc
 
 Sums are exact (rational numbers), and compared with the budget without a tolerance. To let k equal
 events fill a budget, take their sizes from :func:`jaxcd.privacy.rounding.split`, which rounds down.
-A charge is atomic: threads that share a ledger never admit more than fits.
+A charge is atomic: threads that share a ledger never admit more than fits.  A process that is
+forked would remember its own charges only, so a ledger there refuses; processes share a
+:class:`jaxcd.LedgerFile`.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import threading
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from ..checks import counted
 from ..errors import BudgetExhausted, OptionError, PrivacyError
@@ -144,7 +147,16 @@ class LedgerEntry:
 
 
 class PrivacyFilter(ABC):
-    """What admits events or refuses them: a ledger, a part of one, a ledger in a file."""
+    """What admits events or refuses them: a ledger, a part of one, a ledger in a file.
+
+    A copy is the filter itself: two that remember apart would each admit the whole budget.
+    """
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self
 
     @property
     @abstractmethod
@@ -325,7 +337,7 @@ class Ledger(PrivacyFilter):
         self._entries: list[LedgerEntry] = []
         self._sums = Sums()
         self._exhausted = False
-        self._lock = threading.RLock()
+        self._lock, self._process = threading.RLock(), os.getpid()
 
     def __repr__(self) -> str:
         events = counted(len(self._entries), "event")
@@ -423,8 +435,14 @@ class Ledger(PrivacyFilter):
         Raises:
             BudgetExhausted: the event does not fit; nothing was recorded, and :attr:`exhausted` is
                 set.
+            OptionError: the ledger was made by the process that this one was forked from.
             PrivacyError: the event's relation is not the budget's.
         """
+        if os.getpid() != self._process and isinstance(self._budget, Budget):
+            raise OptionError(
+                "ledger: it was made by the process that this one was forked from, and what is "
+                "charged here would not count there; make a LedgerFile there, and open it here"
+            )
         with self._lock:
             check_event(event, self._budget)
             sums = self._sums.plus(event, self.accounting)

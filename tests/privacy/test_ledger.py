@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import math
 from fractions import Fraction
 
@@ -223,3 +224,18 @@ def test_the_rho_that_is_stated_covers_all_that_is_admitted(accounting: Accounti
             assert stated is not None
             assert Fraction(ledger.rho_limit) * rows**2 <= Fraction(stated)
             assert stated <= Ledger(Budget(epsilon, 1e-6, accounting=accounting)).rho_limit
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+def test_a_copy_is_the_ledger_itself(copied):
+    """Two that remember apart would admit the budget twice."""
+    ledger = Ledger(Budget(1.0))
+    part = ledger.part(epsilon=0.5, rho=0.0)
+    other, same_part = copied(ledger), copied(part)
+    same_part.charge(PureEvent(0.5))
+    with pytest.raises(BudgetExhausted):
+        part.charge(PureEvent(0.25))
+    ledger.charge(PureEvent(0.5))
+    with pytest.raises(BudgetExhausted):
+        other.charge(PureEvent(0.25))
+    assert other.spent.epsilon == 1.0 and len(other.entries) == 2

@@ -274,6 +274,32 @@ def test_a_ledger_carried_over_a_fork_is_opened_anew(tmp_path):
     assert left == 0.75
 
 
+_FORKED_IN_MEMORY = """
+from jaxcd.privacy.ledger import Ledger
+ledger = Ledger(Budget(1.0))
+reader, writer = os.pipe()
+child = os.fork()
+if child == 0:
+    try:
+        ledger.charge(PureEvent(1.0))
+        said = ["charged", ""]
+    except Exception as error:
+        said = [type(error).__name__, str(error)]
+    os.write(writer, json.dumps(said).encode())
+    os._exit(0)
+os.close(writer)
+os.waitpid(child, 0)
+ledger.charge(PureEvent(1.0))
+print(json.dumps(json.loads(os.read(reader, 10_000))))
+"""
+
+
+def test_a_ledger_in_memory_refuses_in_a_process_that_is_forked(tmp_path):
+    """It would remember its own charges only, and the budget would be spent once a process."""
+    kind, words = answer_of(_FORKED_IN_MEMORY, tmp_path)
+    assert kind == "OptionError" and "make a LedgerFile" in words
+
+
 def test_eight_processes_share_one_total(tmp_path):
     """800 tries of a 256th of the total: exactly 256 are admitted."""
     counts, ends, n_records, spent, left = answer_of(_CROWD, tmp_path)
