@@ -1,12 +1,14 @@
 """One owner of rows: answers messages, charges its own ledger, and adds its share of the noise.
 
 What leaves a site are its public n, and numbers under masks; a refusal follows from public facts.
-A message that comes twice gets the same bytes twice: nothing is charged and nothing drawn anew.
+A message that comes twice gets the same bytes twice: nothing is charged and nothing drawn anew,
+also where a transport brings both at the same time, in two threads.
 """
 
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -89,6 +91,7 @@ class Site:
         self._accountant: Accountant | None = None
         self._roster: tuple[str, ...] = ()
         self._kept: dict[tuple[str, str, int], tuple[bytes, bytes]] = {}
+        self._lock = threading.Lock()  # one message after the other
         self._handlers: dict[str, Callable[[Message], Message]] = {
             "open": self._open,
             "roster": self._meet,
@@ -108,7 +111,8 @@ class Site:
         except FormatError as error:
             return self._refused("", -1, str(error))
         try:
-            return self._answered(message, hashlib.sha256(content).digest())
+            with self._lock:
+                return self._answered(message, hashlib.sha256(content).digest())
         except JaxcdError as error:
             return self._refused(message.run, message.round, str(error))
 

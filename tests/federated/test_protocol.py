@@ -4,9 +4,12 @@ is late, repeated, malformed or a lie.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -367,6 +370,43 @@ def test_a_repeated_request_gets_the_same_bytes_and_is_charged_once(tmp_path: Pa
         if message.kind != "close":
             assert site.answer(message.encode()) == reply
     assert len(ledger.records) == 3
+
+
+@pytest.mark.parametrize("label", ["", "another"], ids=["sent again", "another question"])
+def test_two_requests_of_a_round_at_the_same_time_are_answered_once(
+    label: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two answers under the same masks would give their difference away, of this site alone."""
+    net, came = Net(), list[list[Message]]()
+    site = net.sites["north"]
+    answer, with_share, both = site.answer, site._with_share, threading.Barrier(2)
+
+    def waiting(question: Any) -> np.ndarray:
+        with contextlib.suppress(threading.BrokenBarrierError):
+            both.wait(0.5)  # for the other thread, where it may come as far as this
+        return with_share(question)
+
+    def twice(content: bytes) -> bytes:
+        message = Message.decode(content)
+        if message.kind != "ask":
+            return answer(content)
+        body = {**message.body, "price": message.body["price"] / 4}  # there is room for both
+        asks = [
+            dataclasses.replace(message, body={**body, "label": each}).encode()
+            for each in (body["label"], label or body["label"])
+        ]
+        with ThreadPoolExecutor(2) as pool:
+            replies = list(pool.map(answer, asks))
+        came.append([Message.decode(reply) for reply in replies])
+        return replies[0] if came[-1][0].kind == "masked" else replies[1]
+
+    monkeypatch.setattr(site, "_with_share", waiting)
+    monkeypatch.setattr(site, "answer", twice)
+    net.release(jaxcd.Histogram())
+    ((first, second),) = came
+    assert sorted((first.kind, second.kind)) == ["masked", "refused" if label else "masked"]
+    assert label or first.encode() == second.encode()
+    assert site._accountant is not None and len(site._accountant.ledger.entries) == 1
 
 
 def test_another_question_of_an_old_round_is_refused() -> None:
