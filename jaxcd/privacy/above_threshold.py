@@ -40,9 +40,10 @@ Source:
 from __future__ import annotations
 
 import math
+import threading
 from enum import Enum
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -132,7 +133,8 @@ class AboveThreshold:
         ``PureEvent(epsilon)``, charged once when the object is made. Public: thresholds, grid,
         sensitivity, pad, and what the order of the queries depends on. Proof: in the module's
         docstring, with e1 = threshold_share * epsilon and e2 = epsilon - e1, rounded down.
-        Interleaving with other mechanisms is covered by the ledger's proof.
+        Interleaving with other mechanisms is covered by the ledger's proof.  Threads are answered
+        one after the other, and a copy is the object itself: there is one "above".
     """
 
     def __init__(
@@ -172,7 +174,7 @@ class AboveThreshold:
             integral,
         )
         self._subset_drawn = False
-        self._spent = False
+        self._spent, self._lock = False, threading.Lock()
         self._label, self._n_below = label, 0
         law = Law.SPARSE_VECTOR if noise is ThresholdNoise.ONE_SIDED else Law.SPARSE_VECTOR_LAPLACE
         scales = (self._threshold_scale, self._query_scale)
@@ -181,6 +183,12 @@ class AboveThreshold:
         )
         self._index = accountant.charge(PureEvent(epsilon, label, relation, record))
         self._threshold_noise = int(self._draw(self._threshold_scale, 1)[0])
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self
 
     def _draw(self, scale: float, size: int) -> NDArray[Any]:
         if scale == 0:
@@ -270,6 +278,10 @@ class AboveThreshold:
             PrivacyError: the object is spent, or ``rate`` < 1 and no subset was drawn.
             SensitivityError: a value is NaN.
         """
+        with self._lock:
+            return self._first_above(values, threshold)
+
+    def _first_above(self, values: Sensitive | ArrayLike, threshold: ArrayLike) -> int | None:
         if self._spent:
             raise PrivacyError(
                 "this AboveThreshold has answered 'above' once and is spent: make a new one, "

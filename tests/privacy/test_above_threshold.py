@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import copy
 import math
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 
 import numpy as np
@@ -282,3 +285,36 @@ def test_saturated_threshold_and_queries_compare_exactly():
     )
     mechanism = integers(accountant, d=1, epsilon=1.0, kind=ThresholdNoise.ONE_SIDED)
     assert mechanism.first_above(np.array([2**62, -(2**62)]), threshold=0.0) is None
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+def test_a_copy_has_no_answer_of_its_own(copied):
+    """One price, one "above": else twenty copies would give twenty, under one threshold."""
+    found = AboveThreshold(room(), sensitivity=1.0, epsilon=1.0, label="x")
+    others = [copied(found) for _ in range(2)]
+    assert found.first_above([1e6], threshold=0.0) == 0
+    for other in others:
+        with pytest.raises(PrivacyError):
+            other.first_above([1e6], threshold=0.0)
+
+
+def test_threads_get_one_answer_together(monkeypatch):
+    found = AboveThreshold(room(), sensitivity=1.0, epsilon=1.0, label="x")
+    both, draw = threading.Barrier(2), found._draw
+
+    def waiting(scale, size):
+        try:
+            both.wait(0.5)  # for the other thread, where it may come as far as this
+        except threading.BrokenBarrierError:
+            pass
+        return draw(scale, size)
+
+    def ask(_):
+        try:
+            return found.first_above([1e6], threshold=0.0)
+        except PrivacyError:
+            return "spent"
+
+    monkeypatch.setattr(found, "_draw", waiting)
+    with ThreadPoolExecutor(2) as pool:
+        assert sorted(map(str, pool.map(ask, range(2)))) == ["0", "spent"]

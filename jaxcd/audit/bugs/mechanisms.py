@@ -73,7 +73,7 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "sparse-vector-twice",
-        "privacy.above_threshold:AboveThreshold.first_above",
+        "privacy.above_threshold:AboveThreshold._first_above",
         "self._spent = True",
         "self._spent = False",
         "sparse vector: one answer a charge",
