@@ -98,6 +98,10 @@ class LazyEngine(Engine):
     Args:
         frame: of Polars, DuckDB, PySpark or Ibis; an eager frame is taken as it is.
         domain: the declared columns.
+
+    Raises:
+        DataError: the columns are not the domain's, or not of a type that can be read.
+        OptionError: it is no lazy frame, or of SQLite, whose columns have no types.
     """
 
     def __init__(self, frame: Any, domain: Domain) -> None:
@@ -113,6 +117,7 @@ class LazyEngine(Engine):
                 "jaxcd.Table.parquet(path, ...)"
             ) from None
         self.name = str(taken.implementation.name).lower().replace("_", " ")
+        _check_typed(self._frame)
         self._types = self._found_types()
         _check_columns(list(self._types), domain)
         nothing = [name for name in domain.names if self._holds_nothing(name)]
@@ -242,6 +247,19 @@ class LazyEngine(Engine):
             frame = frame.with_columns(nw.col(*wide).cast(nw.Float64))
         for part in _pieces(self.name, _tables(frame)):
             yield [raw_column(name, part[name]) for name in names]
+
+
+def _check_typed(frame: Any) -> None:
+    """Refuses an engine that keeps cells of any type in any column: a query that meets one would
+    fail, so that one record decides whether a run ends.
+    """
+    if not frame.implementation.is_ibis():
+        return
+    if frame.to_native().get_backend().name == "sqlite":
+        raise OptionError(
+            "frame: SQLite keeps cells of any type in any column, and one of them could stop a "
+            "query; copy the table to parquet or DuckDB, or read it with pandas"
+        )
 
 
 def _collected(frame: Any) -> Any:

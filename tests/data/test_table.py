@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
+import sqlite3
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -400,6 +402,21 @@ def test_an_engines_error_shows_no_row() -> None:
     shown = "".join(traceback.format_exception(caught.value))
     assert "secret" not in shown and caught.value.__cause__ is None
     assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("cell", [1, "one", b"\xff"], ids=str)
+def test_sqlite_is_refused_whatever_its_cells_are(cell: object, tmp_path: Path) -> None:
+    """A column of whole numbers takes text there, and Ibis fails on it: one record decided whether
+    a run ended.
+    """
+    ibis = pytest.importorskip("ibis", reason="jaxcd[ibis] is not installed")
+    with contextlib.closing(sqlite3.connect(tmp_path / "rows.db")) as file, file:
+        file.execute("create table t (a integer, b text)")
+        file.executemany("insert into t values (?, ?)", [(0, "x"), (1, "y"), (cell, "x")])
+    domain = jaxcd.Domain({"a": jaxcd.Ordinal((0, 1)), "b": jaxcd.Categorical(("x", "y"))})
+    frame = ibis.sqlite.connect(tmp_path / "rows.db").table("t")
+    with pytest.raises(OptionError, match="SQLite keeps cells of any type"):
+        jaxcd.Table(frame, domain=domain, n_samples=3, snapshot="v1")
 
 
 @pytest.mark.parametrize(
