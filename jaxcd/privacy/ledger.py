@@ -463,10 +463,18 @@ class Ledger(PrivacyFilter):
                 except BudgetExhausted:
                     self._exhausted = True
                     raise
-            index = len(self._entries)
-            self._entries.append(LedgerEntry(index, event.label, event))
-            self._sums = sums
-            return index
+                except Exception:
+                    raise
+                except BaseException:  # an interrupt: it may be on the disk already
+                    self._record(event, sums)
+                    raise
+            return self._record(event, sums)
+
+    def _record(self, event: PrivacyEvent, sums: Sums) -> int:
+        index = len(self._entries)
+        self._entries.append(LedgerEntry(index, event.label, event))
+        self._sums = sums
+        return index
 
     @property
     def guarantee(self) -> PrivacyCost:

@@ -28,7 +28,7 @@ import pytest
 import jaxcd
 from jaxcd.cli import main
 from jaxcd.errors import BudgetExhausted, DomainError, JaxcdError, OptionError
-from jaxcd.privacy import Budget, Ledger, LedgerFile, PureEvent, paying, receipt_of
+from jaxcd.privacy import Budget, Ledger, LedgerFile, PureEvent, ledger_file, paying, receipt_of
 from jaxcd.privacy.accountant import _together
 from tests.helpers import numbers, sampled, simulated
 
@@ -705,6 +705,28 @@ def test_the_command_line_keeps_what_was_bought(part, more, error, folder, capsy
         found = jaxcd.search(jaxcd.Release.load(file))
         assert found.graph == whole.graph and found.spent.epsilon == 1.0
     assert total.path.read_bytes() == content
+
+
+@pytest.mark.parametrize("n_forced", [1, 2])
+def test_a_charge_that_is_interrupted_on_its_way_to_the_disk_counts_as_spent(
+    n_forced, folder, capsys, monkeypatch
+):
+    """The record, then the tip: after the first of them the file has the charge."""
+    total = LedgerFile("a.ledger", data_set="a", budget=Budget(1.0))
+    real, left = ledger_file._force, iter(range(n_forced - 1, -1, -1))
+
+    def force(file):
+        real(file)
+        if not next(left):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(ledger_file, "_force", force)
+    assert main([*RUN.split(), "--ledger", "a.ledger"]) == 130
+    monkeypatch.undo()
+    assert len(total.records) == 1
+    said = capsys.readouterr().err
+    assert "jaxcd: epsilon=1, delta=0 was spent before the run ended" in said
+    assert "nothing was spent" not in said
 
 
 @pytest.mark.parametrize("algorithm", ["pc", "fci", "tree"])
