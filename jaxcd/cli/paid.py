@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import datetime
 import json
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,12 +22,12 @@ __all__ = ["check_apart", "check_certificate_out", "kept", "write_certificate"]
 @contextmanager
 def kept() -> Iterator[None]:
     """Whatever ends the block after a charge: what was bought is written to a file of the working
-    folder, and stderr says where.
+    folder, and stderr says where.  A signal that asks the process to end is an interrupt.
     """
     from jaxcd.privacy import paying, receipt_of
 
     try:
-        with paying():
+        with _interrupted_by_signals(), paying():
             yield
     except BaseException as error:
         receipt = receipt_of(error)
@@ -34,6 +36,26 @@ def kept() -> Iterator[None]:
         elif isinstance(error, KeyboardInterrupt):
             print("jaxcd: nothing was spent", file=sys.stderr)
         raise
+
+
+@contextmanager
+def _interrupted_by_signals() -> Iterator[None]:
+    """Asked to end by a job system, or by a terminal that is closed: as by Ctrl-C."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        for name in ("SIGTERM", "SIGHUP"):
+            number = getattr(signal, name, None)
+            if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+                before[number] = signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _save(receipt: Any) -> None:

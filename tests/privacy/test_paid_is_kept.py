@@ -14,6 +14,8 @@ import itertools
 import json
 import math
 import os
+import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -705,6 +707,33 @@ def test_the_command_line_keeps_what_was_bought(part, more, error, folder, capsy
         found = jaxcd.search(jaxcd.Release.load(file))
         assert found.graph == whole.graph and found.spent.epsilon == 1.0
     assert total.path.read_bytes() == content
+
+
+_ENDED = """
+import os, signal, sys
+from jaxcd import report
+from jaxcd.cli import main
+
+def end(*_, **__):
+    os.kill(os.getpid(), getattr(signal, sys.argv[1]))
+
+report.write_report = end
+code = main(sys.argv[2:])
+assert signal.getsignal(getattr(signal, sys.argv[1])) is signal.SIG_DFL
+sys.exit(code)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="this system has no such signals")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_what_was_bought_is_kept_when_the_process_is_asked_to_end(name, folder):
+    """By a job system whose time is up, or by a terminal that is closed."""
+    words = [sys.executable, "-c", _ENDED, name, *RUN.split(), "--out", "made", "--quiet"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 130, done.stderr
+    (file,) = kept_files()
+    assert str(file.absolute()) in done.stderr
+    assert jaxcd.Release.load(file).spent.epsilon == 1.0
 
 
 @pytest.mark.parametrize("n_forced", [1, 2])
