@@ -71,7 +71,7 @@ def effect(
     import json
 
     import jaxcd
-    from jaxcd.cli import options
+    from jaxcd.cli import options, screen
     from jaxcd.places import check_new_file
 
     check_release(release)
@@ -105,6 +105,7 @@ def effect(
     )
     if plot is not None:
         found.plot(plot)
+    screen.warn_of(found.cost)
     if as_json:
         print(json.dumps(found.to_json_dict(), ensure_ascii=False, allow_nan=False, indent=2))
         return

@@ -72,7 +72,7 @@ def federate(
     import jax
 
     import jaxcd
-    from jaxcd.cli import options, paid
+    from jaxcd.cli import options, paid, screen
     from jaxcd.federated import Coordinator, Federation, ProcessLine, SiteFile, with_site_column
 
     _check_files(files, domain, out, report, ledgers, force=force)
@@ -117,13 +117,21 @@ def federate(
     finally:
         for line in lines.values():
             line.close()
-    found = {"release": str(out), "kind": bought.kind, **coordinator.report()}
+    cost = bought.cost
+    found = {
+        "release": str(out),
+        "kind": bought.kind,
+        "proven": cost.proven,
+        "reason": cost.reason,
+        **coordinator.report(),
+    }
     if report is not None:
         report.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     if as_json:
         print(json.dumps(found, ensure_ascii=False))
     else:
         _show(bought, coordinator, federation, out)
+    screen.warn_of(cost)
 
 
 def _show(bought: Any, coordinator: Coordinator, federation: Federation, out: Path) -> None:

@@ -19,7 +19,7 @@ from jaxcd.checks import counted
 from jaxcd.cli.options import Loaded
 from jaxcd.discovery import EdgeConfidence
 from jaxcd.graphs.knowledge import given_edges
-from jaxcd.privacy.budget import counted_words
+from jaxcd.privacy.budget import PrivacyCost, counted_words
 from jaxcd.report import FILES, graph_json, grouped_ledger, metrics_json
 
 __all__ = [
@@ -266,8 +266,13 @@ def print_json(run: jaxcd.DiscoveryResult, loaded: Loaded | None, folder: Path |
 
 def warn(run: jaxcd.DiscoveryResult) -> None:
     """One line on stderr where a budget was given and the result is no private release."""
-    if not math.isinf(run.cost.epsilon) and not run.cost.proven:
-        print(f"jaxcd: warning: this result is not for release: {run.cost.reason}", file=sys.stderr)
+    warn_of(run.cost)
+
+
+def warn_of(cost: PrivacyCost) -> None:
+    """:func:`warn`, of what has this cost."""
+    if not math.isinf(cost.epsilon) and not cost.proven:
+        print(f"jaxcd: warning: this result is not for release: {cost.reason}", file=sys.stderr)
 
 
 def show_guarantees(guarantees: Iterable[Any]) -> None:

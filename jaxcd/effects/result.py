@@ -187,6 +187,8 @@ class Effect:
             "n_graphs": self.n_graphs,
             "epsilon": number(self.cost.epsilon),
             "delta": self.cost.delta,
+            "proven": self.cost.proven,
+            "reason": self.cost.reason,
             "sentence": self.sentence,
         }
 

@@ -750,10 +750,12 @@ def test_command_line(command: CommandLine, tmp_path) -> None:
     graph.write_text(json.dumps(MixedGraph.from_dag(ASIA.dag).to_json_dict()))
     words = f"effect {path} --treatment smoke --outcome dysp --graph {graph}"
     code, out, err = command(words)
-    assert (code, err) == (0, "") and "if the graph is right" in out and "Nothing more" in out
+    assert code == 0 and "if the graph is right" in out and "Nothing more" in out
+    assert err.count("\n") == 1 and "not for release: the noise was simulated" in err
     code, out, err = command(words, "--json", "--plot", tmp_path / "forest.svg")
     read = json.loads(out)
     assert read["identified"] and read["low"] < read["estimate"] < read["high"]
+    assert read["proven"] is False and "simulated" in read["reason"]
     assert (tmp_path / "forest.svg").is_file()
     dot = tmp_path / "graph.dot"
     dot.write_text(ASIA.cpdag().to_dot())

@@ -59,6 +59,20 @@ def test_three_processes_make_one_release(folder: Path, capsys: pytest.CaptureFi
 
 
 @pytest.mark.slow
+def test_simulated_noise_is_named_wherever_the_run_is_told(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = folder / "simulated.json"
+    options = ["--epsilon", "1", "--simulated-noise", "--json", "--report", str(report)]
+    assert main(words(folder, *options, "--out", str(folder / "simulated.npz"))) == 0
+    said = capsys.readouterr()
+    for text in (said.out, report.read_text(encoding="utf-8")):
+        found = json.loads(text)
+        assert found["proven"] is False and "simulated" in found["reason"]
+    assert "not for release: the noise was simulated" in said.err
+
+
+@pytest.mark.slow
 def test_a_site_that_cannot_start_is_a_dropout(
     folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
