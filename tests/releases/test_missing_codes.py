@@ -96,6 +96,20 @@ def test_the_likelihood_never_falls_and_is_that_of_the_cells_that_are_seen(scale
     assert found.log_likelihood[0] == pytest.approx(by_hand.sum())
 
 
+@pytest.mark.parametrize("scale", [0.0, 0.005])
+def test_a_table_of_nothing_is_filled_with_numbers(scale) -> None:
+    """Few people with many rows each have less than half a person in every cell."""
+    table = np.zeros((3, 4, 2))
+    codes = MissingCodes(
+        table,
+        (True, True, False),
+        n_samples=10,
+        expected=lambda mu: noisy_count(table.ravel(), mu, scale),
+    )
+    assert np.isfinite(codes.start).all() and np.isfinite(codes.filled(table)).all()
+    assert codes.start.sum() == pytest.approx(10)
+
+
 def test_a_histogram_with_codes_of_missing_cells_is_chosen_and_searched() -> None:
     """Three more codes for each column, but few levels: as many arcs as without missing cells."""
     network, budget = jaxcd.networks.load("cancer"), jaxcd.Budget(1.0, 1e-6)

@@ -125,6 +125,8 @@ class MissingCodes:
             seen = self._sums(means, by_pattern)
             counts = self._expected(seen)[1]
             fresh = self._back(means, seen, counts, by_pattern)
+            if not fresh.sum() > 0:  # less than half a person in every cell
+                break
             fresh *= n / fresh.sum()
             shares = self._patterns(counts.reshape(self._seen))
             shares = shares / shares.sum()
