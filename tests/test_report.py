@@ -750,6 +750,17 @@ def test_a_saved_result_is_read_back_whole(kind: str, tmp_path: Path) -> None:
         assert first.read_bytes() == second.read_bytes(), name
 
 
+def test_a_result_that_does_not_say_whether_it_is_a_pag_is_read_by_its_search(
+    tmp_path: Path,
+) -> None:
+    for kind in ("pc", "fci"):
+        folder = _runs()[kind].save(tmp_path / kind)
+        own = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+        del own["is_latent"]
+        (folder / "result.json").write_text(json.dumps(own), encoding="utf-8")
+        assert DiscoveryResult.load(folder).is_latent == (kind == "fci")
+
+
 def test_the_versions_of_a_result_stay_those_that_made_it(tmp_path: Path) -> None:
     run = replace(_release_run(), made_with={"jaxcd": "0.0.1", "python": "3.1"})
     found = DiscoveryResult.load(run.save(tmp_path / "x"))

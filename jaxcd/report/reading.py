@@ -29,6 +29,8 @@ __all__ = ["read_result", "result_json"]
 FORMAT = "jaxcd.result"
 VERSION = 1
 
+_PAG_SEARCHES = ("fci", "gfci", "priv_fci")  # of files from before is_latent was written
+
 
 def result_json(result: Any) -> dict[str, Any]:
     """What result.json holds: the digest of graph.json, cost, spent, exhausted, is_latent, info,
@@ -92,7 +94,7 @@ def read_result(
     try:
         if own["format"] != FORMAT or own["version"] != VERSION:
             raise ValueError(f"format {own['format']!r}, version {own['version']!r}")
-        sure = own["confidence"]
+        sure, info = own["confidence"], _read(own["info"], level)
         found = result(
             graph=MixedGraph.from_json_dict(graph),
             separating_sets={
@@ -102,8 +104,8 @@ def read_result(
             cost=_read(own["cost"]),
             spent=_read(own["spent"]),
             exhausted=own["exhausted"],
-            is_latent=own["is_latent"],
-            info=_read(own["info"], level),
+            is_latent=own.get("is_latent", info.get("algorithm") in _PAG_SEARCHES),
+            info=info,
             confidence=None
             if sure is None
             else confidence(**{**sure, "names": tuple(sure["names"])}),
