@@ -111,7 +111,9 @@ class Marginals(InteractionsKind):
             and 1 (in larger ones sampling alone leaves nothing to see).
         least_cell: the average cell of tables of four and more columns is at least so many sigma of
             round 1, positive (under Gaussian noise).  Less lets larger tables in, which orient
-            colliders of several parents and cost the others precision.
+            colliders of several parents and cost the others precision: on random tables of 26 to 40
+            columns arc F1 is .02 to .09 higher with 6 than with 10, with 4 up to .05 higher still,
+            but .08 lower on Sachs (10,000 rows, epsilon 2).
         inflation_cap: positive; see :class:`jaxcd.releases.tables.set_function.SetFunction`.
         knowledge: what is known before; public.  A pair that is forbidden both ways is no
             candidate, and round 1 does not measure it under Gaussian noise, which leaves less noise
@@ -178,7 +180,7 @@ class Marginals(InteractionsKind):
     max_candidates: int | None = None
     max_parents: int | None = None
     max_cells: float = 0.1
-    least_cell: float = 4.0
+    least_cell: float = 6.0
     inflation_cap: float = 10.0
     knowledge: Knowledge | None = None
     selected: int | None = None
