@@ -97,13 +97,13 @@ def landmarks(x: jax.Array, bandwidth: jax.Array | float, rank: int) -> jax.Arra
 
 
 @jax.jit
-def inverse_root(gram: jax.Array) -> jax.Array:
+def inverse_root(gram: jax.Array, least: float = _LEAST) -> jax.Array:
     """R (r, r) with R R^T the inverse of a Gram matrix on all but the eigenvectors whose
-    eigenvalues are at most 1e-10 of the largest, whose columns are 0: K(., landmarks) R is the
+    eigenvalues are at most ``least`` of the largest, whose columns are 0: K(., landmarks) R is the
     Nystroem factor.
     """
     values, vectors = jnp.linalg.eigh(gram, symmetrize_input=False)
-    kept = values > jnp.maximum(_LEAST, 16 * jnp.finfo(gram.dtype).eps) * values[-1]
+    kept = values > jnp.maximum(least, 16 * jnp.finfo(gram.dtype).eps) * values[-1]
     return vectors * jnp.where(kept, 1 / jnp.sqrt(jnp.where(kept, values, 1)), 0)
 
 

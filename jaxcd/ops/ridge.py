@@ -21,6 +21,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxcd.ops.gram import N_SEARCHED, gaussian_gram, inverse_root, landmarks
 from jaxcd.ops.platforms import block_of
 from jaxcd.ops.threads import one_blas_thread
 
@@ -31,6 +32,7 @@ __all__ = [
     "constrained_residuals",
     "exact_residuals",
     "leave_one_out_losses",
+    "gaussian_spectrum",
     "leave_one_out_residuals",
     "penalty_of_objective",
     "residuals",
@@ -40,8 +42,11 @@ __all__ = [
 ]
 
 _HIGHEST = jax.lax.Precision.HIGHEST
-# Rows of a block of the comparison of penalties, by platform.
+# Rows of a block, by platform: of the comparison of penalties, and of the factor.
 _BLOCK = {"cpu": 2048, "gpu": 1 << 16}
+# Eigenvalues of the landmarks' Gram matrix below this share of the largest are dropped.
+_LEAST = 1e-7
+_FACTOR_BLOCK = {"cpu": 1 << 14, "gpu": 1 << 16}
 #: The value of a free direction: 1 - value / (value + mu) is below every rounding error.
 FREE = 1e30
 
@@ -88,6 +93,64 @@ def turn_of_gram(gram: jax.Array) -> tuple[jax.Array, jax.Array]:
     kept = values > values[-1] * len(values) * jnp.finfo(gram.dtype).eps
     scale = jnp.where(kept, 1 / jnp.sqrt(jnp.where(kept, values, 1)), 0)
     return vectors * scale, jnp.where(kept, values, 0)
+
+
+def gaussian_spectrum(x: jax.Array, bandwidth: jax.Array | float, *, rank: int) -> Spectrum:
+    """The spectrum of a Nystroem factor of the Gaussian Gram matrix of x, (n, d) in random order.
+
+    As :func:`spectrum` of :func:`jaxcd.ops.gram.nystroem`, but one array of n r numbers is held, in
+    which the Gram columns of the landmarks become the basis, and eigenvectors of the landmarks'
+    own Gram matrix are kept from 1e-7 of the largest eigenvalue on (the squares of the columns are
+    summed before they are made orthogonal).  Does not wait for the result: call it, and read what
+    follows from it, within :func:`jaxcd.ops.threads.one_blas_thread`.
+
+    Args:
+        rank: at most n landmarks are used.
+    """
+    return _gaussian_spectrum(x, jnp.asarray(bandwidth, x.dtype), rank, block_of(_FACTOR_BLOCK))
+
+
+@partial(jax.jit, static_argnames=("rank", "block"))
+def _gaussian_spectrum(x: jax.Array, bandwidth: jax.Array, rank: int, block: int) -> Spectrum:
+    n, rank = x.shape[0], min(rank, x.shape[0])
+    block = min(block, n)
+    searched = x[:N_SEARCHED]
+    chosen = searched[landmarks(searched, bandwidth, rank)]
+    root = inverse_root(gaussian_gram(chosen, chosen, bandwidth), least=_LEAST)
+
+    def turn_of(gram: jax.Array) -> tuple[jax.Array, jax.Array]:
+        # The lower triangle is all that there is.
+        whole = jnp.tril(gram) + jnp.tril(gram, -1).T
+        inner = jnp.matmul(whole, root, precision=_HIGHEST)
+        turn, values = turn_of_gram(jnp.matmul(root.T, inner, precision=_HIGHEST))
+        return jnp.matmul(root, turn, precision=_HIGHEST), values
+
+    if n == block:
+        columns = gaussian_gram(x, chosen, bandwidth)
+        turn, values = turn_of(_columns_gram(columns))
+        return Spectrum(jnp.matmul(columns, turn, precision=_HIGHEST), values)
+
+    full, left = n // block * block, n % block
+
+    def fill(
+        start: jax.Array | int, size: int, state: tuple[jax.Array, jax.Array]
+    ) -> tuple[jax.Array, jax.Array]:
+        held, gram = state
+        columns = gaussian_gram(jax.lax.dynamic_slice_in_dim(x, start, size), chosen, bandwidth)
+        held = jax.lax.dynamic_update_slice_in_dim(held, columns, start, 0)
+        return held, gram + _columns_gram(columns)
+
+    def turned(start: jax.Array | int, size: int, held: jax.Array) -> jax.Array:
+        rows = jax.lax.dynamic_slice_in_dim(held, start, size)
+        rows = jnp.matmul(rows, turn, precision=_HIGHEST)
+        return jax.lax.dynamic_update_slice_in_dim(held, rows, start, 0)
+
+    state = jnp.zeros((n, rank), x.dtype), jnp.zeros((rank, rank), x.dtype)
+    state = jax.lax.fori_loop(0, full // block, lambda i, s: fill(i * block, block, s), state)
+    held, gram = fill(full, left, state) if left else state
+    turn, values = turn_of(gram)
+    held = jax.lax.fori_loop(0, full // block, lambda i, h: turned(i * block, block, h), held)
+    return Spectrum(turned(full, left, held) if left else held, values)
 
 
 def spectrum_beside(factor: jax.Array, free: jax.Array) -> Spectrum:
