@@ -207,7 +207,9 @@ class Marginals(InteractionsKind):
         for argument in ("least_cell", "inflation_cap"):
             value = getattr(self, argument)
             if not (math.isfinite(value) and value > 0):
-                raise OptionError(f"{argument} = {value!r} is not a positive number; give one such as 10")
+                raise OptionError(
+                    f"{argument} = {value!r} is not a positive number; give one such as 10"
+                )
         self.check_selected()
 
     def usual_number(self, domain: Domain, n_samples: int, n_pairs: int, *, budget: Budget) -> int:
