@@ -17,7 +17,7 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "ledger-forgets",
-        "privacy.ledger:Ledger.charge",
+        "privacy.ledger:Ledger._record",
         "self._sums = sums\n",
         "pass\n",
         "composition: pure events add up",
