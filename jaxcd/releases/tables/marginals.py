@@ -74,8 +74,8 @@ _LEAST_COUNTED = 2.0
 _QUIET = 0.3
 # The level of the test of dependence, and how many pairs it may join by noise alone: each false
 # candidate takes the place of a true one in the tables, costs the others precision, and can stay in
-# the graph.  With 10 in the place of a half Alarm's arc F1 is .022 (standard error .006) lower with
-# 100,000 rows at epsilon 1; on andes, pigs and munin1 it is the same.
+# the graph.  With 10 Alarm's arc F1 is .022 (standard error .007) lower than with .3, .014 (.007)
+# lower than with 1, with 100,000 rows at epsilon 1; on andes, pigs and munin1 it is the same.
 _MOST_ALPHA, _FALSE_PAIRS = 0.01, 0.5
 _MOST_PARENTS = 5
 # Pairs are chosen where there are more columns than these, unless round 1 were quiet (above): so
@@ -112,7 +112,7 @@ class Marginals(InteractionsKind):
         least_cell: the average cell of tables of four and more columns is at least so many sigma of
             round 1, positive (under Gaussian noise).  Less lets larger tables in, which orient
             colliders of several parents and cost the others precision: on random tables of 26 to 40
-            columns arc F1 is .02 to .09 higher with 6 than with 10, with 4 up to .05 higher still,
+            columns arc F1 is 0 to .09 higher with 6 than with 10, with 4 up to .05 higher still,
             but .08 lower on Sachs (10,000 rows, epsilon 2).
         inflation_cap: positive; see :class:`jaxcd.releases.tables.set_function.SetFunction`.
         knowledge: what is known before; public.  A pair that is forbidden both ways is no
