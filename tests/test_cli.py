@@ -543,7 +543,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
     ("name", "content", "domain", "expected"),
     [
         ("t.csv", "", None, "is empty"),
-        ("t.csv", "a,b\n1,2\n", None, "at least 2 rows"),
+        ("t.csv", "a,b\n", None, "at least 1 row"),
         ("t.csv", "a,b\n1,\n2,\n", None, "'b' holds missing values only"),
         ("t.csv", "a,b\n1,NaN\n2,\n", None, "'b' holds missing values only"),
         ("t.csv", "a\n1\n2\n", None, "at least 2 columns"),

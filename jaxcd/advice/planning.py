@@ -53,7 +53,7 @@ def plan(
 
     Args:
         domain: the declared domain, or the path of its file.
-        n_samples: the public number of rows, at least 2.
+        n_samples: the public number of rows, at least 1.
         test: as for :func:`jaxcd.pc`.
         budget: the total.
         decider: as for :func:`jaxcd.pc`.
@@ -132,7 +132,7 @@ def plan_release(
 
     Args:
         domain: the declared domain, or the path of its file.
-        n_samples: the public number of rows, at least 2.
+        n_samples: the public number of rows, at least 1.
         kind: as for :func:`jaxcd.release`.
         budget: the total.
 
@@ -168,7 +168,7 @@ def check_facts(domain: Domain | str | Path, n_samples: int) -> Domain:
             f"domain: a {type(domain).__name__} is not a Domain; declare one, or read it with "
             "Domain.read"
         )
-    check_whole("n_samples", n_samples, 2, cure="give the number of rows")
+    check_whole("n_samples", n_samples, 1, cure="give the number of rows")
     return domain
 
 

@@ -172,7 +172,7 @@ def recommend(
 
     Args:
         domain: the declared domain, or the path of its file.
-        n_samples: the public number of rows, at least 2.
+        n_samples: the public number of rows, at least 1.
         budget: the total, or NO_PRIVACY.
         linear: whether the relations among numeric columns may be taken as linear; knowledge, never
             a look at the data.

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from jaxcd.checks import counted
 from jaxcd.cli.shared import (
     AsJson,
     File,
@@ -403,7 +404,9 @@ def _show(
     method = " ".join(
         str(result.info[name]) for name in ("method", "score", "regressor") if name in result.info
     )
-    rows = f"{n:,} rows" + (f" without missing cells, {left_out:,} left out" if left_out else "")
+    rows = counted(n, "row") + (
+        f" without missing cells, {left_out:,} left out" if left_out else ""
+    )
     lines = [("data", f"{file}, {rows}, {x} and {y}"), ("method", method)]
     if private:
         lines.append(("differs", f"from the method without privacy: {_differs(result)}"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+from jaxcd.checks import counted
 from jaxcd.cli.shared import File, check_one_file, listed, option
 from jaxcd.errors import OptionError
 
@@ -60,7 +61,8 @@ def draft(
     found.domain.write(out)
     ignored = len(found.domain.ignored)
     print(
-        f"Wrote {out}: {found.domain.n_columns} columns of {found.n_samples:,} rows"
+        f"Wrote {out}: {found.domain.n_columns} columns of "
+        f"{counted(found.n_samples, 'row')}"
         + (f", and {ignored} to be ignored" if ignored else "")
         + "."
     )

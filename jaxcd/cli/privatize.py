@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from jaxcd.checks import counted
 from jaxcd.cli.shared import (
     DomainFile,
     File,
@@ -274,7 +275,7 @@ def _show(
     if found.p_truth_largest > found.p_truth_smallest:
         chances += f" to {found.p_truth_largest:.4g}"
     for label, words in (
-        ("data", f"{n_samples:,} rows, {n_columns} columns of a declared domain"),
+        ("data", f"{counted(n_samples, 'row')}, {n_columns} columns of a declared domain"),
         ("mechanism", f"{type(mechanism).__name__}({shown})"),
         (
             "epsilon-LDP",

@@ -54,7 +54,7 @@ class Dataset(Rows):
         missing: How searches without privacy read missing cells; see :meth:`reading`.
 
     Raises:
-        DataError: If there are fewer than 2 rows or fewer than 2 columns, or a value does not fit
+        DataError: If there is no row, or there are fewer than 2 columns, or a value does not fit
             the domain.
 
     Example:
@@ -105,8 +105,8 @@ class Dataset(Rows):
             raise DataError(
                 f"the data must have at least 2 columns, not {len(kinds)}; add a column"
             )
-        if not self.n_samples >= 2:
-            raise DataError(f"the data must have at least 2 rows, not {self.n_samples}; add rows")
+        if not self.n_samples:
+            raise DataError("the data must have at least 1 row, not 0; add rows")
         positions = {True: 0, False: 0}
         for name, column in self.domain.columns.items():
             block = discrete if column.is_discrete else numeric
@@ -354,7 +354,7 @@ class Dataset(Rows):
         not for private runs, which must use every row.
 
         Raises:
-            DataError: If fewer than two rows or columns are left.
+            DataError: If no row, or fewer than two columns, are left.
         """
         wanted = tuple(names)
         known = ~np.logical_or.reduce([self.is_missing(name) for name in wanted])
@@ -496,7 +496,7 @@ class Dataset(Rows):
         """The rows of a mask, bool (n_samples,); not for private runs, which must use every row.
 
         Raises:
-            DataError: If fewer than two rows are left.
+            DataError: If no row is left.
         """
         return Dataset(
             self.domain,
@@ -567,8 +567,8 @@ def from_raw_columns(
     """Apply a domain, given or inferred, to raw columns of distinct names; of a list that is handed
     over each is taken out, and let go of when it is encoded.
     """
-    if not raws[0].n_samples >= 2:
-        raise DataError(f"the data must have at least 2 rows, not {raws[0].n_samples}; add rows")
+    if not raws[0].n_samples:
+        raise DataError("the data must have at least 1 row, not 0; add rows")
     if domain is None:
         domain = Domain(infer_columns(raws), declared=False)
     domain = declared_domain(domain)

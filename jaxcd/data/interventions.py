@@ -77,7 +77,7 @@ def rows_of(data: Dataset, rows: Rows) -> Dataset:
     """The rows of a data set in which each column has one of its codes; not for private runs.
 
     Raises:
-        DataError: fewer than two rows are left.
+        DataError: no row is left.
     """
     if not rows:
         return data

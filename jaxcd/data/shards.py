@@ -142,7 +142,7 @@ class Shards(Rows):
 
         Raises:
             OptionError: the rows lie at several processes.
-            DataError: fewer than two rows are left.
+            DataError: no row is left.
         """
         self.check_subsample()
         people = self._people

@@ -279,7 +279,7 @@ def resample(estimate: np.ndarray, *, domain: Domain, n_samples: int, key: jax.A
         estimate: probabilities, one axis a column of the domain, not negative; what
             :func:`denoised_joint` returned.
         domain: the columns, discrete.
-        n_samples: at least 2.
+        n_samples: at least 1.
         key: a typed key of the public randomness.
 
     Returns:
@@ -304,7 +304,7 @@ def resample(estimate: np.ndarray, *, domain: Domain, n_samples: int, key: jax.A
             f"estimate must be probabilities of shape {shape}, one axis a column of the domain, "
             "that sum to one"
         )
-    check_whole("n_samples", n_samples, 2, cure="give the number of rows")
+    check_whole("n_samples", n_samples, 1, cure="give the number of rows")
     check_key(key)
     rng = generator(key)
     counts = rng.multinomial(int(n_samples), table.ravel() / table.sum())

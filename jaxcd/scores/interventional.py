@@ -205,7 +205,7 @@ def on_natural_rows(data: Dataset, score_of: Callable[[Dataset], LocalScore]) ->
         score_of: the score of a data set.
 
     Raises:
-        DataError: fewer than two rows leave a variable alone.
+        DataError: no row leaves a variable alone.
     """
     return with_known_targets(
         data.domain,

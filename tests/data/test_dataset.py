@@ -199,7 +199,6 @@ def test_back_ends_with_types_of_their_own() -> None:
             {name: COLUMNS[name] for name in ("age", "smoke", "stage")},
             ["'flag'", "not in the data", "domain"],
         ),
-        ({name: cells[:1] for name, cells in COLUMNS.items()}, ["at least 2 rows", "not 1"]),
         ({"age": COLUMNS["age"]}, ["at least 2 columns", "not 1"]),
         (
             changed("age", [datetime.date(2000, 1, 1)] * 3),
@@ -218,6 +217,13 @@ def test_errors_name_column_row_value_and_cure(
     for part in parts:
         assert part in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_one_row_is_data_and_none_is_not() -> None:
+    whole = pd.DataFrame(COLUMNS)
+    assert Dataset.from_frame(whole[:1], domain=DOMAIN).n_samples == 1
+    with pytest.raises(DataError, match="at least 1 row, not 0"):
+        Dataset.from_frame(whole[:0], domain=DOMAIN)
 
 
 def test_clip_moves_onto_the_bounds_and_repairs_nothing_else() -> None:
@@ -293,8 +299,7 @@ def test_from_array() -> None:
         (np.zeros(4), {}, "two-dimensional"),
         (np.zeros((4, 2, 2)), {}, "two-dimensional"),
         (np.zeros((4, 1)), {}, "at least 2 columns"),
-        (np.zeros((1, 2)), {}, "at least 2 rows"),
-        (np.zeros((0, 2)), {}, "at least 2 rows"),
+        (np.zeros((0, 2)), {}, "at least 1 row"),
         (np.zeros((4, 2)), {"names": ["a"]}, "one name for each of the 2"),
         (np.zeros((4, 2)), {"names": ["a", "a"]}, "'a' occurs twice"),
         (np.zeros((4, 2)), {"names": ["a", ""]}, "column 2 has no name; name every column$"),
@@ -359,7 +364,6 @@ def test_a_matrix_is_an_array() -> None:
         ([[0.0, 1.0], [1.0, 1.0]], "integers"),
         ([[0, 0, 0], [0, 0, 0]], "shape"),
         ([0, 1], "shape"),
-        ([[0, 0]], "at least 2 rows"),
     ],
 )
 def test_codes_that_are_refused(codes: list, part: str) -> None:

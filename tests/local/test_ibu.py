@@ -202,5 +202,5 @@ def test_refusals():
     with pytest.raises(DataError, match="estimate"):
         resample(counts, domain=domain(2, 2), n_samples=5, key=jax.random.key(0))
     with pytest.raises(OptionError, match="n_samples"):
-        resample(good, domain=domain(2, 2), n_samples=1, key=jax.random.key(0))
+        resample(good, domain=domain(2, 2), n_samples=0, key=jax.random.key(0))
     refused(OptionError, "key", resample, good, domain=domain(2, 2), n_samples=5, key=0)

@@ -400,6 +400,23 @@ def test_files_hold_the_randomised_rows_and_the_guarantee(tmp_path):
     assert json.loads(promise.read_text())["secure_noise"] is False
 
 
+def test_one_person_randomises_her_own_record(tmp_path):
+    domain = Domain({"smoke": Ordinal(("no", "yes")), "stage": Ordinal((1, 2, 3))})
+    record = Dataset.from_frame(pd.DataFrame({"smoke": ["yes"], "stage": [2]}), domain=domain)
+    mechanism = KaryResponse(epsilon=2.0)
+    out, promise = tmp_path / "out.csv", tmp_path / "out.json"
+    privatize(record, mechanism, out=out, guarantee_out=promise)
+    assert len(pd.read_csv(out)) == 1 and json.loads(promise.read_text())["n_samples"] == 1
+    # many people, each by herself, are the table of all of them
+    codes = np.concatenate([randomise(record, mechanism).codes for _ in range(2_000)])
+    everybody = Dataset.from_codes(np.repeat(record.codes, 2_000, axis=0), domain=domain)
+    together = randomise(everybody, mechanism).codes
+    for column, cells in zip(codes.T, together.T, strict=True):
+        table = [np.bincount(rows, minlength=3) for rows in (column, cells)]
+        kept = np.array(table)[:, np.sum(table, axis=0) > 0]
+        assert stats.chi2_contingency(kept).pvalue > 1e-6
+
+
 def test_nothing_is_written_where_something_is_wrong(tmp_path):
     data = every_cell((2, 2), 2)
     for arguments in (

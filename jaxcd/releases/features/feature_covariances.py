@@ -58,7 +58,7 @@ from typing import Any, ClassVar, final
 import jax
 import numpy as np
 
-from jaxcd.checks import check_number, check_whole
+from jaxcd.checks import check_number, check_whole, counted
 from jaxcd.data import Domain, Missing
 from jaxcd.data.domain import observed_domain
 from jaxcd.data.rows import Block
@@ -264,8 +264,8 @@ class Features(ReleaseKind):
         total = sum(self.sizes(domain))
         if not n_samples > total + 1:
             raise DataError(
-                f"data: {n_samples} rows for {total} features; give more rows than features, or "
-                "fewer columns"
+                f"data: {counted(n_samples, 'row')} for {total} features; give more rows than "
+                "features, or fewer columns"
                 f"{'' if self.n_features in (None, 2) else ', or a smaller n_features'}"
             )
 
