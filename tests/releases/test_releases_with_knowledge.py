@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import warnings
 from pathlib import Path
 
 import jax
@@ -165,3 +166,22 @@ def test_a_required_edge_of_a_column_of_one_level_costs_nothing(kind: type) -> N
     assert len(bought[0].charges) == len(bought[1].charges)
     assert bought[1].spent.epsilon == pytest.approx(bought[0].spent.epsilon, rel=1e-6)
     assert jaxcd.search(bought[1], knowledge=known).graph.adjacent("site", data.names[0])
+
+
+@pytest.mark.parametrize("kind", [Marginals, LogLinear])
+def test_nothing_is_shared_out_where_all_sets_have_a_column_of_one_level(kind: type) -> None:
+    """A division by zero warned, after the first round had been charged."""
+    codes = np.random.default_rng(0).integers(0, 2, (50, 3))
+    codes[:, 0] = 0
+    levels = {"a": (0,), "b": (0, 1), "c": (0, 1)}
+    domain = jaxcd.Domain({name: jaxcd.Categorical(part) for name, part in levels.items()})
+    known = Knowledge(required=[("b", "a")])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        bought = jaxcd.release(
+            Dataset.from_codes(codes, domain=domain),
+            kind(knowledge=known),
+            budget=Budget(4.0, 1e-9),
+            noise=simulated(),
+        )
+    assert jaxcd.search(bought, knowledge=known).graph.adjacent("a", "b")

@@ -207,6 +207,8 @@ def allocate(
         [interaction_sensitivity_squared(tuple(sorted(cardinalities[j] for j in s))) for s in worth]
     )
     # Nothing is to be known of a set with a column of one level: no rows can move it.
+    if not squared.any():
+        return {}
     slope = np.sqrt(np.array(list(worth.values())) / np.where(squared > 0, squared, 1.0))
     prior = np.array([1 / known[s] if s in known else 0.0 for s in worth])
     low, high = 0.0, float((2 * rho + prior @ squared) / (slope @ squared))
