@@ -72,7 +72,8 @@ def fit_margins(table: np.ndarray, margins: Sequence[np.ndarray]) -> np.ndarray:
         largest = 0.0
         for axis, margin in enumerate(margins):
             has = (table * weights).sum(axis=axis)
-            factor = np.where(has > 0, margin / np.where(has > 0, has, 1.0), 1.0)
+            with np.errstate(over="ignore"):  # cells near the smallest float; limited below
+                factor = np.where(has > 0, margin / np.where(has > 0, has, 1.0), 1.0)
             weights *= np.expand_dims(np.minimum(factor, _MOST_FACTOR), axis)
             largest = max(largest, float(np.abs(has - margin).max(initial=0.0)))
         np.minimum(weights, _MOST_FACTOR, out=weights)

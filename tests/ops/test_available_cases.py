@@ -5,6 +5,7 @@ hand.
 from __future__ import annotations
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
@@ -129,6 +130,14 @@ def test_fitted_margins_are_met_and_odds_ratios_stay(seed) -> None:
         t /= t[:, :1]
         t /= t[:1]
     assert np.allclose(table, fitted)
+
+
+def test_cells_near_the_smallest_float_do_not_warn() -> None:
+    table, margin = np.array([[1e-320, 0.0], [0.0, 5.0]]), np.array([2.0, 3.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        weights = fit_margins(table, [margin, margin])
+    assert np.isfinite(weights).all()
 
 
 def test_what_may_not_be_met_ends_all_the_same() -> None:
