@@ -185,7 +185,8 @@ def probability_of_other_sign(ratio: float, largest: float, *, n_noises: int) ->
 
     def exceeds(t: float, shift: float) -> float:
         """P[noise > t] e^shift."""
-        return _factor(t, n_noises) * math.exp(max(shift - t, -745.0))
+        # With next to no noise t has no cube; all such t are as good as endless.
+        return _factor(min(t, 1e100), n_noises) * math.exp(shift - t) if t - shift < 745 else 0.0
 
     # All terms times e^shift, or a released number far beyond what can be would give 0 / 0.
     shift = max(ratio - largest, 0.0)

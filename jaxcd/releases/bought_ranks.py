@@ -7,6 +7,7 @@ fall into the last leaves (1490 for A = 8, 4.4 million for 16), and near 0 a lea
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -42,7 +43,8 @@ def share_of_maps(
     if not holes:
         return 0.0
     sensitivity = rank_map_sensitivity(len(holes), n_levels, n_missing=sum(holes))
-    wanted = (sensitivity / (_QUIET * n_samples)) ** 2 / (2 * rho)
+    moved = (sensitivity / (_QUIET * n_samples)) ** 2
+    wanted = moved / (2 * rho) if rho > 0 else math.inf
     return min(max(wanted, least), most)
 
 

@@ -381,6 +381,14 @@ def test_noise_that_drowns_all_that_can_be_leaves_a_coin():
     )
 
 
+@pytest.mark.parametrize("n_noises", [1, 2, 4])
+def test_next_to_no_noise_leaves_no_doubt(n_noises: int):
+    """The cube of such a ratio has no float: a paid run ended in an OverflowError."""
+    for ratio in (1e90, 1e101, 1e150, 1e300):
+        found = probability_of_other_sign(ratio, 2 * ratio, n_noises=n_noises)
+        assert 0 <= found < 1e-20
+
+
 # --- refusals
 # --------------------------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ from jaxcd.privacy.rank_maps import RankMaps
 from jaxcd.queries import Door
 from jaxcd.releases import LogLinear, Marginals, ReleasedMarginals
 from jaxcd.releases.bought_ranks import bought_ranks, quantiles
-from tests.helpers import simulated
+from tests.helpers import measured, refused, simulated
 
 BUDGET = jaxcd.Budget(4.0, 1e-6)
 
@@ -339,3 +339,12 @@ def test_the_share_of_the_quantiles_follows_public_facts() -> None:
     assert jaxcd.Discretised(share=0.4).share_of(domain, 100, rho=0.01) == 0.4
     levels = jaxcd.Domain({"a": jaxcd.Categorical((0, 1))})
     assert kind.share_of(levels, 100, rho=0.01) == 0
+
+
+@pytest.mark.parametrize(
+    "kind", [jaxcd.Discretised(), jaxcd.Features(n_features=2)], ids=["bins", "features"]
+)
+def test_a_budget_that_buys_nothing_is_refused(kind: Any) -> None:
+    """Its rho is too small for a float: a division by zero."""
+    budget, data = jaxcd.Budget(1e-200, 1e-300), measured(np.zeros((20, 3)), -1, 1)
+    refused(OptionError, "positive", jaxcd.release, data, kind, budget=budget, noise=simulated())

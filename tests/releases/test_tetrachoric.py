@@ -353,6 +353,15 @@ def test_how_many_are_chosen_and_what_is_seen_follow_from_public_facts() -> None
     assert everything / chosen == pytest.approx(math.sqrt(4950 / 300 * 0.25 / 0.8), rel=1e-6)
 
 
+def test_a_budget_without_end_chooses_as_many_pairs_as_a_large_one() -> None:
+    domain = numbers(60, -5, 5)
+    large, endless = (
+        jaxcd.Tetrachoric().n_selected(domain, 10**9, budget=jaxcd.Budget(epsilon, 1e-6))
+        for epsilon in (1e6, 1e300)
+    )
+    assert large == endless > 0
+
+
 def test_refusals_name_the_cure() -> None:
     with pytest.raises(OptionError, match="four weights"):
         jaxcd.Tetrachoric(shares=(1.0, 1.0))

@@ -207,7 +207,7 @@ class Tetrachoric(ReleaseKind):
             epsilon = 2 * _CHANGE / (_CHOOSING_NOISE * n_samples)
             choices = Ledger(budget).remaining_rho * self.shares[2] / sum(self.shares)
             wanted = _PAIRS_A_COLUMN * domain.n_columns
-            wanted = max(1, min(wanted, int(choices / range_to_gdp_rho(epsilon))))
+            wanted = max(1, int(min(wanted, choices / range_to_gdp_rho(epsilon))))
         return wanted if wanted < n_pairs else 0
 
     def plan(self, domain: Domain, n_samples: int, *, budget: Budget) -> Plan:
