@@ -738,16 +738,26 @@ def test_a_saved_result_is_read_back_whole(kind: str, tmp_path: Path) -> None:
     for name in ("graph", "separating_sets", "cost", "spent", "exhausted", "info", "is_latent"):
         assert getattr(found, name) == getattr(run, name), name
     assert type(found.info["ledger"]) is type(run.info["ledger"])
-    assert (found.confidence is None) == (run.confidence is None)
-    if run.confidence is not None and found.confidence is not None:
-        np.testing.assert_array_equal(found.confidence.adjacency, run.confidence.adjacency)
-        assert found.confidence.method == run.confidence.method
+    assert found.confidence == run.confidence and found == run
     assert found.certificate() == run.certificate()
     # and written again it is the same, on the same day
     for name in FILES:
         first = write_report(found, tmp_path / "y", date="2026-01-31", force=True) / name
         second = write_report(run, tmp_path / "z", date="2026-01-31", force=True) / name
         assert first.read_bytes() == second.read_bytes(), name
+
+
+def test_what_the_confidence_means_is_read_back(tmp_path: Path) -> None:
+    run = _release_run()
+    found = DiscoveryResult.load(run.save(tmp_path / "x"))
+    assert run.confidence is not None and run.confidence.meaning
+    assert found == run and hash(found.confidence) == hash(run.confidence)
+    assert found != replace(run, confidence=replace(run.confidence, meaning=""))
+    own = json.loads((tmp_path / "x" / "result.json").read_text(encoding="utf-8"))
+    del own["confidence"]["meaning"]  # of files from before it was written
+    (tmp_path / "x" / "result.json").write_text(json.dumps(own), encoding="utf-8")
+    old = DiscoveryResult.load(tmp_path / "x").confidence
+    assert old == replace(run.confidence, meaning="")
 
 
 def test_a_result_that_does_not_say_whether_it_is_a_pag_is_read_by_its_search(

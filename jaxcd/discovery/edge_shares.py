@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -41,6 +42,7 @@ class PairConfidence:
 @dataclass(frozen=True, eq=False)
 class EdgeConfidence:
     """Probabilities of edges; what they mean is in ``method``, and in the function that made them.
+    Equality and hash are by value.
 
     Args:
         names: the d nodes.
@@ -109,6 +111,21 @@ class EdgeConfidence:
                     "of the three"
                 )
         check_whole("n_draws", self.n_draws, 0, cure="give a number of draws, 0 for none")
+
+    @property
+    def _content(self) -> tuple[Any, ...]:
+        """All of it in plain values: arrays can be neither compared as one nor hashed."""
+        arrays = (self.adjacency, self.directed, self.undirected)
+        parts = tuple(None if part is None else tuple(part.ravel().tolist()) for part in arrays)
+        return (self.names, *parts, self.n_draws, self.method, self.meaning)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, EdgeConfidence):
+            return NotImplemented
+        return self._content == other._content
+
+    def __hash__(self) -> int:
+        return hash(self._content)
 
     def of(self, a: str, b: str) -> PairConfidence:
         """The probabilities of one pair.

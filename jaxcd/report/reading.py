@@ -62,6 +62,7 @@ def result_json(result: Any) -> dict[str, Any]:
             },
             "n_draws": int(confidence.n_draws),
             "method": confidence.method,
+            "meaning": confidence.meaning,
         },
     }
 
