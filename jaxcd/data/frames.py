@@ -207,6 +207,8 @@ def _raw_of_series(name: str, series: Any) -> RawColumn:
     dtype = series.dtype
     if _holds_nothing(series.to_native()):
         return RawColumn(name, uniques=(None,), inverse=np.zeros(len(series), np.int32))
+    if dtype.is_decimal():  # arrow's own cast to floats may miss the nearest one
+        series = series.cast(nw.String)
     if dtype.is_float() or dtype.is_decimal():
         return RawColumn(
             name, numbers=np.array(series.cast(nw.Float64).to_numpy(), dtype=np.float64)

@@ -72,6 +72,8 @@ def code_of(
     assert not isinstance(column, Numeric)
     kind, cells = _kind(dtype), nw.col(name)
     if kind == "number":
+        if dtype.is_decimal():  # arrow's own cast to floats may miss the nearest one
+            cells = cells.cast(nw.String)
         cells = cells.cast(nw.Float64)
     elif kind == "text" and dtype != nw.String:
         cells = cells.cast(nw.String)

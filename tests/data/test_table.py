@@ -8,6 +8,7 @@ import math
 import sqlite3
 import traceback
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +186,27 @@ def test_whole_numbers_beyond_int64(tmp_path: Path) -> None:
         table = table_of(domain=domain, n_samples=7, snapshot="now")
         for found, expected in zip(*(t.counts([(0,), (1,)]) for t in (table, data)), strict=True):
             np.testing.assert_array_equal(found, expected, err_msg=name)
+
+
+def test_decimals_are_the_nearest_numbers_in_every_engine(tmp_path: Path) -> None:
+    levels = (0.1, 21.9, 51.23, 85.07)
+    domain = jaxcd.Domain(
+        {"a": jaxcd.Ordinal(levels), "b": jaxcd.Binned((0, 21.9, 51.23, 100)), "c": jaxcd.Numeric()}
+    )
+    cells = pl.Series([Decimal(str(level)) for level in levels], dtype=pl.Decimal(12, 2))
+    frame = pl.DataFrame({"a": cells, "b": cells, "c": cells})
+    frames = [frame, frame.to_arrow(), frame.to_pandas(use_pyarrow_extension_array=True)]
+    for each in frames:
+        data = jaxcd.Dataset.from_frame(each, domain=domain, strict=True)
+        assert data.column("a").tolist() == [0, 1, 2, 3]
+        assert data.column("b").tolist() == [0, 1, 2, 2]
+        assert data.values("c").tolist() == list(levels)
+    eager = [("eager", lambda each=each, **kw: jaxcd.Table(each, **kw)) for each in frames]
+    for name, table_of in [*engines(frame, tmp_path), *eager]:
+        table = table_of(domain=domain, n_samples=4, snapshot="now")
+        a, b = table.counts([(0,), (1,)])
+        assert (a.tolist(), b.tolist()) == ([1, 1, 1, 1], [1, 1, 2]), name
+        assert [x for block in table.blocks(["c"]) for x in block.cells["c"]] == list(levels), name
 
 
 @pytest.mark.parametrize("kind", [pl.Int64, pl.Boolean, pl.Float64, pl.String])
