@@ -319,6 +319,26 @@ def test_recommend(command: CommandLine, tmp_path: Path) -> None:
     command.refuses("is a draft", words, BUDGET)
 
 
+def test_recommend_refuses_a_unit_that_discover_refuses(
+    command: CommandLine, tmp_path: Path
+) -> None:
+    domain = tmp_path / "domain.json"
+    content = {name: {"type": "categorical", "levels": [0, 1]} for name in "abc"}
+    words = ["recommend --domain", domain, "--rows 20000", BUDGET]
+    domain.write_text(json.dumps({"columns": content}))
+    command.refuses("declares no column that tells people apart", words, "--unit person")
+    domain.write_text(json.dumps({"columns": {**content, "pid": {"person": True}}}))
+    command.refuses("--unit person, or --max-rows-per-person k", words)
+    assert "one person changes" in command.shows(words, "--unit person")
+    noise = [
+        float(
+            command.json(words, f"--max-rows-per-person {k}")["reasons"][1].split()[-6].strip(",")
+        )
+        for k in (2, 6)
+    ]
+    assert noise[1] == pytest.approx(3 * noise[0], rel=0.01)
+
+
 def test_linear_is_refused_where_it_does_nothing(command: CommandLine) -> None:
     for words in (SMALL.replace(" --max-level 1", ""), "recommend --network cancer --rows 300"):
         command.refuses("linear = True is for tables whose", words, BUDGET, "--linear")
@@ -411,6 +431,9 @@ def test_help_and_version(command: CommandLine) -> None:
     for words in ("", "discover", "domain", "recommend", "guarantees"):
         out = command.shows(words, "--help")
         assert "Usage" in out
+    shown = command.shows("discover --help")
+    assert all(re.search(rf"\b{name.split('-')[-1]}\b", shown) for name in TESTS)
+    assert "ledger's" not in command.shows("ledger --help") + command.shows("recommend --help")
 
 
 def test_python_m_jaxcd() -> None:

@@ -36,6 +36,7 @@ from jaxcd.cli.shared import (
     MissingReading,
     MostRowsPerPerson,
     NoPrivacyFlag,
+    PlannedAccounting,
     SimulatedNoiseFlag,
     TotalAccounting,
     TotalDelta,
@@ -223,7 +224,7 @@ def discover(
         str,
         option(
             "auto, covariance-norm, pooled-covariance, kendall-tau, spearman, chi-square, "
-            "g-test, fisher-z, stratified-ranks or rcit."
+            "g-test, fisher-z, stratified-ranks, stratified-tau, rcit, kci or gcm."
         ),
     ] = "auto",
     mechanism: Annotated[
@@ -246,7 +247,10 @@ def discover(
     missing: MissingReading = "ignore",
     seed: Annotated[
         int,
-        whole_option("Seed of the network's sample and of simulated noise; secure noise has none."),
+        whole_option(
+            "Seed of the network's sample, of simulated noise and of tests that draw; secure noise "
+            "has none."
+        ),
     ] = 0,
     simulated_noise: SimulatedNoiseFlag = False,
     clip: Annotated[
@@ -397,10 +401,14 @@ def recommend(
         str | None, option("Built-in network instead: cancer, earthquake, asia or survey.")
     ] = None,
     bif: Annotated[Path | None, option("BIF file of a network instead.")] = None,
-    rows: Annotated[int | None, whole_option("Number of rows, which is public.")] = None,
+    rows: Annotated[
+        int | None,
+        whole_option("Number of rows, which is public; with --unit person that of people."),
+    ] = None,
     epsilon: Annotated[float | None, number_option("Total epsilon, positive.")] = None,
     delta: TotalDelta = None,
-    accounting: TotalAccounting = None,
+    max_rows_per_person: MostRowsPerPerson = None,
+    accounting: PlannedAccounting = None,
     unit: TotalUnit = None,
     no_privacy: Annotated[bool, option("Without a budget.", "--no-privacy")] = False,
     linear: Annotated[
@@ -415,18 +423,23 @@ def recommend(
     """Say which method suits a domain, a number of rows and a budget, and why; no data is read."""
     import jaxcd
     from jaxcd.cli import options, screen
+    from jaxcd.queries.door import check_declared_unit
 
     budget = options.budget(
         epsilon=epsilon,
         delta=delta,
         no_privacy=no_privacy,
         simulated_noise=False,
+        max_rows_per_person=max_rows_per_person,
         accounting=accounting,
         unit=unit,
     )
     declared, n_samples = options.public_facts(
         domain=domain, network=network, bif=bif, rows=rows, private=not no_privacy
     )
+    if isinstance(budget, jaxcd.Budget) and domain is not None:  # what discover would refuse
+        has_people = declared.person is not None
+        check_declared_unit(declared, budget, has_people=has_people, by_person=True)
     found = jaxcd.recommend(declared, n_samples, budget=budget, linear=linear, latent=latent)
     if as_json:
         screen.print_recommendation(found)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from jaxcd.cli.shared import (
     AsJson,
-    TotalAccounting,
     TotalUnit,
+    accounting_option,
     argument,
     number_option,
     option,
@@ -37,7 +37,7 @@ def ledger(
     max_rows_per_person: Annotated[
         int | None, whole_option("To make one: the most rows that one person has. (Default: 1.)")
     ] = None,
-    accounting: TotalAccounting = None,
+    accounting: Annotated[str | None, accounting_option("gaussian")] = None,
     unit: TotalUnit = None,
     as_json: AsJson = False,
 ) -> None:

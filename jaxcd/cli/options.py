@@ -93,7 +93,7 @@ def budget(
     """
     if max_rows_per_person is not None and (no_privacy or not max_rows_per_person >= 1):
         problem = (
-            "a run with --no-privacy protects nobody"
+            "a run with --no-privacy protects nobody; drop one of the two"
             if no_privacy
             else "is no number of rows; give a whole number from 1"
         )
@@ -101,7 +101,9 @@ def budget(
     units = [member.value for member in Unit]
     if unit is not None and (no_privacy or unit not in units):
         problem = (
-            "a run with --no-privacy protects nobody" if no_privacy else f"use {' or '.join(units)}"
+            "a run with --no-privacy protects nobody; drop one of the two"
+            if no_privacy
+            else f"use {' or '.join(units)}"
         )
         raise OptionError(f"--unit {unit}: {problem}")
     if unit == Unit.PERSON.value and max_rows_per_person is not None:

@@ -28,6 +28,14 @@ def whole_option(words: str, *names: str, **more: Any) -> Any:
     return option(words, *names, **{"parser": _whole, "metavar": "INTEGER", **more})
 
 
+def accounting_option(default: str) -> Any:
+    """How costs add up; ``default`` in words."""
+    return option(
+        "How costs add up where there is a delta: zcdp, or gaussian, which leaves more for "
+        f"Gaussian noise and less for other. (Default: {default}.)"
+    )
+
+
 def _number(text: Any) -> float:
     # Own words: those of typer are of its validator, and differ by its version.
     try:
@@ -106,14 +114,9 @@ SimulatedNoiseFlag = Annotated[
         "Repeatable noise, for experiments: the result is not for release.", "--simulated-noise"
     ),
 ]
-TotalAccounting = Annotated[
-    str | None,
-    option(
-        "How costs add up where there is a delta: zcdp, or gaussian, which leaves more for "
-        "Gaussian noise and less for other. (Default: the ledger's, else gaussian for releases and "
-        "for tests with Gaussian noise.)"
-    ),
-]
+_BY_NOISE = "gaussian for releases and for tests with Gaussian noise"
+PlannedAccounting = Annotated[str | None, accounting_option(_BY_NOISE)]
+TotalAccounting = Annotated[str | None, accounting_option(f"the ledger's, else {_BY_NOISE}")]
 MostRowsPerPerson = Annotated[
     int | None,
     whole_option(

@@ -63,8 +63,31 @@ def check_unit(data: Rows, budget: Budget, *, by_person: bool) -> None:
         PrivacyError: the budget promises another unit than the data's domain declares.
         OptionError: what reads the rows has no bound for a person.
     """
+    check_declared_unit(data.domain, budget, has_people=data.has_people, by_person=by_person)
+    if budget.unit is Unit.PERSON and data.n_people < 2:
+        raise OptionError(
+            "data: all rows are of one person, and nothing can be said of one person "
+            "without saying it of them; give a table of several people"
+        )
+
+
+def check_declared_unit(
+    domain: Domain, budget: Budget, *, has_people: bool, by_person: bool
+) -> None:
+    """The part of :func:`check_unit` that needs no data.
+
+    Args:
+        domain: of the data.
+        budget: of the run.
+        has_people: whether something tells apart whose rows are whose.
+        by_person: whether what reads the rows has a bound for a person.
+
+    Raises:
+        PrivacyError: the budget promises another unit than the domain declares.
+        OptionError: what reads the rows has no bound for a person.
+    """
     if budget.unit is Unit.PERSON:
-        if not data.has_people:
+        if not has_people:
             raise PrivacyError(
                 "budget: unit='person', but the domain declares no column that tells people "
                 "apart; declare it (Domain(..., person='pid'), or \"person\": true in the domain "
@@ -72,15 +95,10 @@ def check_unit(data: Rows, budget: Budget, *, by_person: bool) -> None:
             )
         if not by_person:
             raise OptionError(BY_PERSON_ONLY)
-        if data.n_people < 2:
-            raise OptionError(
-                "data: all rows are of one person, and nothing can be said of one person "
-                "without saying it of them; give a table of several people"
-            )
-    elif data.has_people and budget.max_rows_per_person == 1:
+    elif has_people and budget.max_rows_per_person == 1:
         as_person = "unit='person', or " if by_person else ""
         raise PrivacyError(
-            f"budget: its unit is a row, but the domain says by column {data.domain.person!r} "
+            f"budget: its unit is a row, but the domain says by column {domain.person!r} "
             "that a person may have several, who would be protected less than it says; use "
             f"{as_person}max_rows_per_person=k, or mark the column "
             '"ignore": true if one row is what has to be protected'
