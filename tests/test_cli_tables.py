@@ -56,7 +56,7 @@ def test_a_lake_and_a_database_give_what_a_file_gives(
     [
         (["parts/*.parquet"], {"rows": None}, "--rows is missing"),
         (["parts/*.parquet"], {"snapshot": None}, "--snapshot is missing"),
-        (["parts/*.parquet"], {"domain": None}, "--domain"),
+        (["parts/*.parquet"], {"domain": None}, "give the domain file that"),
         (["parts/*.parquet", "--table", "t"], {}, "no DuckDB file"),
         (["parts/*.pq"], {}, "no parquet file"),
         (["clinic.duckdb"], {}, "--table is missing"),

@@ -124,6 +124,7 @@ def _in_options(message: str) -> str:
     that they are here.
     """
     message = re.sub("^n_samples\\b", "--rows", message)
+    message = re.sub("\\bAccounting\\.(\\w+)", lambda found: found[1].lower(), message)
     return re.sub(
         rf"\b({_ARGUMENTS})=(?:True\b|(['\"]?)(\w+)\2)",
         lambda found: " ".join(filter(None, ("--" + found[1].replace("_", "-"), found[3]))),

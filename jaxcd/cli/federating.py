@@ -58,7 +58,10 @@ def federate(
     ] = None,
     ledgers: Annotated[
         Path | None,
-        option("Folder of the sites' ledger files, SITE.ledger. Folder and files are made."),
+        option(
+            "Folder of the sites' ledger files, SITE.ledger. Folder and files are made; one that "
+            "is there must have been made with --accounting zcdp, or without a delta."
+        ),
     ] = None,
     report: Annotated[
         Path | None, option("File (JSON) for adversary, rounds, bytes and notes of the run.")

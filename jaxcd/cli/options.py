@@ -331,7 +331,7 @@ class Source:
             raise DataError(f"file {str(file)!r} does not exist; check the path")
         how = _HOW_TO_DECLARE.format(file=file)
         domain = None if self.domain is None else domain_of(self.domain, declared=private)
-        if private and domain is None:
+        if private and domain is None and not self._stays:
             raise PrivacyError(
                 "--domain is missing: levels and bounds taken from the data would void the "
                 f"guarantee; {how}; "

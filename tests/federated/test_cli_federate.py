@@ -13,6 +13,7 @@ import jaxcd
 from jaxcd.cli import federating, main
 from jaxcd.errors import OptionError
 from jaxcd.federated import SiteFile
+from jaxcd.privacy.ledger import check_same_accounting
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +108,25 @@ def test_the_folder_of_the_ledgers_is_made(
     monkeypatch.setattr(jaxcd.federated, "ProcessLine", started)
     assert main(words(folder, *more)) == 2
     assert "north.ledger True" in capsys.readouterr().err
+
+
+def test_a_ledger_of_another_accounting_is_refused_in_options(
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    budget = jaxcd.Budget(1.0, 1e-6)
+    ledger = jaxcd.LedgerFile(tmp_path / "north.ledger", data_set="north", budget=budget)
+    zcdp = jaxcd.Budget(1.0, 1e-6, accounting=jaxcd.privacy.Accounting.ZCDP)
+
+    def started(site: SiteFile) -> None:
+        check_same_accounting(zcdp, ledger)
+
+    monkeypatch.setattr(jaxcd.federated, "ProcessLine", started)
+    more = ["--epsilon", "1", "--ledgers", str(tmp_path), "--out", str(tmp_path / "x.npz")]
+    assert main(words(folder, *more)) == 2
+    assert "keep a ledger with --accounting zcdp\n" in capsys.readouterr().err
 
 
 FILE = "a file"
