@@ -19,6 +19,11 @@ cell (sampling and noise), a and b solve the quasi-likelihood equations
 by alternating steps.  Without noise E = r c^T / n, the product of the margins; where noise is all,
 it is the nearest product of non-negative vectors.  It uses the cells, not only the margins: one
 full cell says more than a margin that adds up noise.
+
+*Empty margins.*  Counts are whole numbers.  Where the noise on a margin is far below one record, a
+margin of less than half a record is empty, and what it holds are the rounding errors of tables that
+were put together from interactions, or noise.  It gets no expected counts, so that it has no
+degrees of freedom, as in a table of counts.
 """
 
 from __future__ import annotations
@@ -47,6 +52,9 @@ __all__ = [
 # uncorrelated.
 _MOST_CORRELATED = 1024
 _STEPS = 12
+# In records: margins below the first are empty where the standard deviation of their noise is below
+# the second.
+_LEAST_MARGIN, _QUIET_MARGIN = 0.5, 0.1
 
 
 @dataclass(frozen=True)
@@ -120,8 +128,10 @@ def fit_independence(strata: NoisyStrata) -> IndependenceFit:
             quotient((weight * y).sum(axis=-2), (weight * a[..., :, None]).sum(axis=-2)), 0.0
         )
     total = np.sqrt(a.sum(axis=-1, keepdims=True) * b.sum(axis=-1, keepdims=True))
+    is_quiet = u[..., 0] * max(y.shape[-2:]) < _QUIET_MARGIN**2
+    parts = (quotient(part, part.sum(axis=-1, keepdims=True)) * total for part in (a, b))
     return IndependenceFit(
-        *(quotient(part, part.sum(axis=-1, keepdims=True)) * total for part in (a, b))
+        *(np.where(is_quiet & (part * total < _LEAST_MARGIN), 0.0, part) for part in parts)
     )
 
 
