@@ -319,6 +319,12 @@ def test_recommend(command: CommandLine, tmp_path: Path) -> None:
     command.refuses("is a draft", words, BUDGET)
 
 
+def test_a_draft_of_one_column_says_so(command: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "one.csv").write_text("a,b\n1,\n", encoding="utf-8")
+    shown = command.shows("domain", tmp_path / "one.csv", "--out", tmp_path / "domain.json")
+    assert "domain.json: 1 column of 1 row, and 1 to be ignored." in shown.replace("\n", " ")
+
+
 def test_recommend_refuses_a_unit_that_discover_refuses(
     command: CommandLine, tmp_path: Path
 ) -> None:

@@ -53,6 +53,7 @@ def draft(
     if out.exists() and file.exists() and out.samefile(file):
         raise OptionError(f"--out {str(out)!r} is the data file itself; give another one")
     check_one_file(file)
+    from jaxcd.checks import counted
     from jaxcd.data.drafting import draft_of_file
 
     only = None if columns is None else listed(columns)
@@ -61,7 +62,7 @@ def draft(
     found.domain.write(out)
     ignored = len(found.domain.ignored)
     print(
-        f"Wrote {out}: {found.domain.n_columns} columns of "
+        f"Wrote {out}: {counted(found.domain.n_columns, 'column')} of "
         f"{counted(found.n_samples, 'row')}"
         + (f", and {ignored} to be ignored" if ignored else "")
         + "."

@@ -189,7 +189,8 @@ def raw_columns_of_frame(frame: Any) -> tuple[RawColumn, ...]:
     except TypeError:
         raise DataError(
             f"frame must be a pandas, polars or arrow data frame, not {type(frame).__name__}; "
-            "for arrays use Dataset.from_array"
+            "for arrays use Dataset.from_array, for a relation of DuckDB or a stream of arrow its "
+            "method that gives a table (.to_arrow_table(), .read_all())"
         ) from None
     return tuple(_raw_of_series(name, eager[name]) for name in names)
 

@@ -274,6 +274,8 @@ def test_frames_that_are_refused() -> None:
     )
     refused(DataError, "collect", Dataset.from_frame, pl.LazyFrame({"a": [1, 2], "b": [1, 2]}))
     refused(DataError, "from_array", Dataset.from_frame, np.eye(3))
+    stream = pa.table({"a": [1, 2], "b": [1, 2]}).to_reader()
+    refused(DataError, ".read_all()", Dataset.from_frame, stream)
     with pytest.raises(DataError, match="'a', row 2: a cell holds a list"):
         Dataset.from_frame(pd.DataFrame({"a": ["x", [1]], "b": [1, 2]}))
 
