@@ -848,6 +848,8 @@ def test_the_confidence_and_the_steps_of_a_release_are_shown(
     assert graph["confidence"]["pairs"] and graph["confidence"]["method"] in shown
     # the page says what was run, as it was typed
     page = html.unescape((tmp_path / "x" / "report.html").read_text())
+    meaning = graph["confidence"]["meaning"]
+    assert meaning in shown and page.count(meaning) == 1 and "new people with new noise" in meaning
     assert f"jaxcd {words} --progress --out {tmp_path / 'x'}" in page
 
 

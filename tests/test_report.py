@@ -753,9 +753,10 @@ def test_what_the_confidence_means_is_read_back(tmp_path: Path) -> None:
     assert run.confidence is not None and run.confidence.meaning
     assert found == run and hash(found.confidence) == hash(run.confidence)
     assert found != replace(run, confidence=replace(run.confidence, meaning=""))
-    own = json.loads((tmp_path / "x" / "result.json").read_text(encoding="utf-8"))
-    del own["confidence"]["meaning"]  # of files from before it was written
-    (tmp_path / "x" / "result.json").write_text(json.dumps(own), encoding="utf-8")
+    for name in ("result.json", "graph.json"):  # of files from before it was written
+        own = json.loads((tmp_path / "x" / name).read_text(encoding="utf-8"))
+        del own["confidence"]["meaning"]
+        (tmp_path / "x" / name).write_text(json.dumps(own), encoding="utf-8")
     old = DiscoveryResult.load(tmp_path / "x").confidence
     assert old == replace(run.confidence, meaning="")
 

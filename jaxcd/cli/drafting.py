@@ -53,7 +53,6 @@ def draft(
     if out.exists() and file.exists() and out.samefile(file):
         raise OptionError(f"--out {str(out)!r} is the data file itself; give another one")
     check_one_file(file)
-    from jaxcd.checks import counted
     from jaxcd.data.drafting import draft_of_file
 
     only = None if columns is None else listed(columns)

@@ -210,6 +210,8 @@ def _show_confidence(
             f"  {text:<{width}}"
             + "".join("" if share is None else f"{share:8.2f}" for share in shares)
         )
+    if confidence.meaning:
+        console.print(f"  {confidence.meaning}")
     console.print(f"  ({confidence.method})")
     console.print()
 

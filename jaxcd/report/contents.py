@@ -16,10 +16,10 @@ def graph_json(result: Any) -> dict[str, Any]:
     """What graph.json holds: the graph, each separated pair with its separating set, and the
     confidence in the edges.
 
-    The confidence is null where the result has none, else ``method``, ``n_draws`` and ``pairs``:
-    the edges of the graph, then other pairs that are not improbable, each with the probability
-    ``adjacent`` and, where directions have an estimate, those of a -> b (``forward``), b -> a
-    (``backward``) and a - b (``undirected``).
+    The confidence is null where the result has none, else ``meaning`` (one sentence: what the
+    numbers are; not where ``method`` says it all), ``method``, ``n_draws`` and ``pairs``: the edges of the graph, then other pairs
+    that are not improbable, each with the probability ``adjacent`` and, where directions have an
+    estimate, those of a -> b (``forward``), b -> a (``backward``) and a - b (``undirected``).
 
     Args:
         result: a DiscoveryResult.
@@ -58,7 +58,12 @@ def _confidence(confidence: Any, graph: MixedGraph) -> dict[str, Any]:
                 **{name: plain(value) for name, value in numbers.items() if value is not None},
             }
         )
-    return {"method": confidence.method, "n_draws": int(confidence.n_draws), "pairs": pairs}
+    return {
+        **({"meaning": confidence.meaning} if confidence.meaning else {}),
+        "method": confidence.method,
+        "n_draws": int(confidence.n_draws),
+        "pairs": pairs,
+    }
 
 
 def metrics_json(estimate: MixedGraph, truth: MixedGraph) -> dict[str, Any]:
