@@ -17,9 +17,10 @@ def graph_json(result: Any) -> dict[str, Any]:
     confidence in the edges.
 
     The confidence is null where the result has none, else ``meaning`` (one sentence: what the
-    numbers are; not where ``method`` says it all), ``method``, ``n_draws`` and ``pairs``: the edges of the graph, then other pairs
-    that are not improbable, each with the probability ``adjacent`` and, where directions have an
-    estimate, those of a -> b (``forward``), b -> a (``backward``) and a - b (``undirected``).
+    numbers are; not where ``method`` says it all), ``method``, ``n_draws`` and ``pairs``: the edges
+    of the graph, then other pairs that are not improbable, each with the probability ``adjacent``
+    and, where directions have an estimate, those of a -> b (``forward``), b -> a (``backward``) and
+    a - b (``undirected``).
 
     Args:
         result: a DiscoveryResult.
