@@ -32,6 +32,7 @@ __all__ = ["PreparedAvailableCases"]
 _MOST_PREPARED = 64  # preparations that are kept
 _TOGETHER = 64
 _ENOUGH = 16  # rows that every test takes
+_FEWEST = 2  # rows of which a dependence can be seen
 
 
 class PreparedAvailableCases(PreparedTest):
@@ -67,7 +68,10 @@ class PreparedAvailableCases(PreparedTest):
                 self._prepared.pop(next(iter(self._prepared)))
             try:
                 rows = self._data.complete_cases(names)
-                self._prepared[missing] = names, self._test.prepare(rows, key=self._key)
+                is_told = rows.n_samples >= _FEWEST
+                self._prepared[missing] = (
+                    (names, self._test.prepare(rows, key=self._key)) if is_told else None
+                )
             except (DataError, DomainError):  # of all rows it takes the columns
                 self._prepared[missing] = None
         return self._prepared[missing]
@@ -98,7 +102,7 @@ class PreparedAvailableCases(PreparedTest):
         together = known.T.astype(np.float32) @ known.astype(np.float32)  # exact up to 2^24
         few = np.argwhere(np.triu(together < _ENOUGH, k=1)).tolist()
         return frozenset(
-            (x, y) for x, y in few if together[x, y] < 2 or not self.admissible(Query(x, y))
+            (x, y) for x, y in few if together[x, y] < _FEWEST or not self.admissible(Query(x, y))
         )
 
     def evaluate(

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from jaxcd.checks import counted
 from jaxcd.cli.shared import (
     AsJson,
     File,
@@ -404,9 +403,7 @@ def _show(
     method = " ".join(
         str(result.info[name]) for name in ("method", "score", "regressor") if name in result.info
     )
-    rows = counted(n, "row") + (
-        f" without missing cells, {left_out:,} left out" if left_out else ""
-    )
+    rows = f"{n:,} rows" + (f" without missing cells, {left_out:,} left out" if left_out else "")
     lines = [("data", f"{file}, {rows}, {x} and {y}"), ("method", method)]
     if private:
         lines.append(("differs", f"from the method without privacy: {_differs(result)}"))

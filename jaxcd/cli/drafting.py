@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from jaxcd.checks import counted
 from jaxcd.cli.shared import File, check_one_file, listed, option
 from jaxcd.errors import OptionError
 
@@ -53,6 +52,7 @@ def draft(
     if out.exists() and file.exists() and out.samefile(file):
         raise OptionError(f"--out {str(out)!r} is the data file itself; give another one")
     check_one_file(file)
+    from jaxcd.checks import counted
     from jaxcd.data.drafting import draft_of_file
 
     only = None if columns is None else listed(columns)

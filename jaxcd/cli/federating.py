@@ -10,7 +10,6 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from jaxcd.checks import counted
 from jaxcd.cli.shared import (
     AsJson,
     DomainFile,
@@ -141,8 +140,7 @@ def federate(
 def _show(bought: Any, coordinator: Coordinator, federation: Federation, out: Path) -> None:
     found = coordinator.report()
     largest = max((max(part["bytes"].values()) for part in found["rounds"]), default=0)
-    rows = counted(bought.n_samples, "row")
-    print(f"release    {bought.kind}, {rows} of {len(found['sites'])} sites")
+    print(f"release    {bought.kind}, {bought.n_samples:,} rows of {len(found['sites'])} sites")
     print(f"guarantee  {bought.cost}")
     print(f"adversary  {federation.words}")
     print(f"           secure aggregation {found['secure_aggregation']}")

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from jaxcd.checks import counted
 from jaxcd.cli.shared import (
     DomainFile,
     File,
@@ -267,6 +266,8 @@ def _show(
     n_columns: int,
     written: Mapping[str, Path],
 ) -> None:
+    from jaxcd.checks import counted
+
     shown = ", ".join(
         f"{field.name}={getattr(mechanism, field.name)}"
         for field in dataclasses.fields(mechanism)  # type: ignore[arg-type]

@@ -390,6 +390,21 @@ def test_columns_that_no_rows_know_together_take_no_edge_from_others(test, n_bot
         jaxcd.ci_test(data, "a", "b", given=["c"], **options)
 
 
+@pytest.mark.parametrize("test", [jaxcd.ChiSquare(), jaxcd.GTest(), jaxcd.KendallTau()])
+def test_a_set_that_one_row_knows_separates_nothing(test: jaxcd.citests.CITest) -> None:
+    names = tuple("abc")
+    domain = jaxcd.Domain({name: jaxcd.Ordinal((0, 1), missing=True) for name in names})
+    codes = np.zeros((400, 3), dtype=int)
+    codes[:, 0] = codes[:, 1] = np.arange(400) % 2
+    codes[1:, 2] = 2  # missing
+    data = jaxcd.Dataset.from_codes(codes, domain=domain)
+    options = {"test": test, "budget": jaxcd.NO_PRIVACY, "key": None}
+    with pytest.raises(OptionError, match="too few rows know"):
+        jaxcd.ci_test(data, "a", "b", given=["c"], **options)
+    found = jaxcd.pc(data, decider=jaxcd.Threshold(), **options)
+    assert [str(edge) for edge in found.graph.edges()] == ["a --- b"]
+
+
 def test_the_columns_of_mmhc_that_no_rows_know_together_are_no_candidates() -> None:
     data = two_questionnaires(0)
     found = jaxcd.mmhc(data, score=jaxcd.BIC(), test=jaxcd.FisherZ(), budget=jaxcd.NO_PRIVACY)
