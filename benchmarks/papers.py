@@ -49,7 +49,8 @@ QUICK: dict[str, tuple[str, ...]] = {
 }
 #: after which what is running is stopped
 QUICK_SECONDS = 240
-#: a cache of compiled programs in the folder of a quick run, for all of them
+#: a cache of compiled programs for all scripts of a quick run: in its folder, or where the
+#: environment says
 SHARED = {
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
@@ -110,7 +111,7 @@ def show(papers: Sequence[tuple[str, Sequence[Claim]]], results: Results) -> Non
 def run(names: Sequence[str], options: dict[str, tuple[str, ...]], folder: Path) -> None:
     """Runs scripts one after the other until the time is up, each into a file of the folder."""
     start = time.perf_counter()
-    shared = {**os.environ, **SHARED, "JAX_COMPILATION_CACHE_DIR": str(folder / "compiled")}
+    shared = {"JAX_COMPILATION_CACHE_DIR": str(folder / "compiled"), **SHARED, **os.environ}
     for name in names:
         left = QUICK_SECONDS - (time.perf_counter() - start)
         if left < 20:

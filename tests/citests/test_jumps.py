@@ -178,9 +178,9 @@ IN_COMMON += [(score, jaxcd.RCIT(), 2_000), (score, jaxcd.KCI(), 250)]
 )
 def test_thresholds_in_common_are_not_called_dependence(law, test, n):
     """Without terms for jumps RCIT called .43 and 1.00 of these dependent at 2,000 rows, and all of
-    the third without thresholds of a sum.  Of 40 at level .05 more than 7 have a chance of .001.
+    the third without thresholds of a sum.  Of 25 at level .05 more than 5 have a chance of .001.
     """
-    assert rejected(test, law, n=n, runs=40) <= 7
+    assert rejected(test, law, n=n, runs=25) <= 5
 
 
 def test_few_rows_of_a_smooth_law_get_no_terms_beforehand():
