@@ -650,7 +650,9 @@ def test_the_page_has_what_a_privacy_office_files(tmp_path: Path) -> None:
     assert lines["date"] == "2026-01-31" and lines["command"] == "jaxcd discover 'a.csv'"
     assert f"jaxcd {run.certificate()['versions']['jaxcd']}" in lines["software"]
     assert lines["unit"] == unit_words(budget.unit, 3) == "a person with up to 3 rows"
-    assert lines["relation"].startswith("replace-one")
+    assert lines["relation"] == (
+        "replace-one: the number of rows stays, up to 3, of one person, are replaced"
+    )
     assert lines["budget"].startswith("epsilon = 2, delta = 1e-06, fixed before") and (
         "; proved;" in lines["budget"]
     )
@@ -667,6 +669,38 @@ def test_the_page_has_what_a_privacy_office_files(tmp_path: Path) -> None:
     again = write_report(run, tmp_path / "z", command="jaxcd discover 'a.csv'", date="2026-01-31")
     for name in FILES:
         assert (folder / name).read_bytes() == (again / name).read_bytes()
+
+
+def test_the_domain_counts_the_columns_that_are_read(tmp_path: Path) -> None:
+    """As the first sentence of the page does; what each column says stands in the list of all."""
+    levels = {"type": "categorical", "levels": ["no", "yes"]}
+    entries = {
+        "a": levels | {"other": "yes"},
+        "b": levels | {"intervention": True},
+        "id": {"ignore": True},
+        "person": {"person": True},
+    }
+    (tmp_path / "d.json").write_text(json.dumps({"columns": entries}), encoding="utf-8")
+    pairs = enumerate(["no,yes", "x,no"] * 9)
+    rows = "".join(f"{cells},{i},{i}\n" for i, cells in pairs)
+    (tmp_path / "t.csv").write_text("a,b,id,person\n" + rows, encoding="utf-8")
+    budget = jaxcd.Budget(1.0, unit="person")
+    run = jaxcd.discover(tmp_path / "t.csv", domain=tmp_path / "d.json", budget=budget, key=None)
+    folder = run.save(tmp_path / "x")
+    assert _office(folder)["domain"] == "2 declared columns"
+    assert _office(folder)["relation"].endswith("the number of people stays, one is replaced")
+    page = _Page((folder / "report.html").read_text(encoding="utf-8")).text
+    for words in (
+        "In a table of 18 people and 2 columns",
+        "no, yes; any other cell counts as yes",
+        "no, yes; says under which conditions a row was taken",
+        "not read",
+        "says which rows belong to one person",
+    ):
+        assert words in page
+    bare = jaxcd.Dataset.from_array(np.eye(2)[[0, 1] * 9], names=["a", "b"])
+    bare_run = jaxcd.discover(bare, budget=jaxcd.NO_PRIVACY, key=None)
+    assert _office(bare_run.save(tmp_path / "y"))["domain"] == "none was declared"
 
 
 @pytest.mark.parametrize("accounting", list(jaxcd.privacy.Accounting))

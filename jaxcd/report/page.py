@@ -270,20 +270,24 @@ def _office(privacy: Mapping[str, Any], *, command: str | None, date: str) -> li
     private = guarantee["epsilon"] != "inf"
     unit = _counted(public)
     rows = "" if public["n_samples"] is None else f"{public['n_samples']:,} {unit}"
-    declared = public["domain"] is not None
+    columns = (public["domain"] or {"columns": {}})["columns"].values()
+    n_declared = sum(not (column.get("ignore") or column.get("person")) for column in columns)
     lines = [
         ("date", date),
         ("software", ", ".join(f"{name} {text}" for name, text in privacy["versions"].items())),
         ("command", command or "from Python"),
         ("table", rows or f"its number of {unit} is not recorded"),
-        ("domain", f"{len(public['domain']['columns'])} declared columns" if declared else "none"),
+        ("domain", counted(n_declared, "declared column") if columns else "none was declared"),
     ]
     if private:
         claim = "proved" if guarantee["proven"] else "not proved"
         accounting = f"; accounting: {guarantee.get('accounting', 'zcdp')}"
+        one = "one is replaced"
+        if (most := guarantee["max_rows_per_person"]) > 1:
+            one = f"up to {most}, of one person, are replaced"
         lines += [
             ("unit", guarantee["unit"]),
-            ("relation", f"{guarantee['relation']}: the number of {unit} stays, one is replaced"),
+            ("relation", f"{guarantee['relation']}: the number of {unit} stays, {one}"),
             (
                 "budget",
                 f"epsilon = {guarantee['epsilon']:g}, delta = {guarantee['delta']:g}, fixed "
@@ -322,6 +326,10 @@ def _domain(domain: Mapping[str, Any] | None) -> list[tuple[str, str, str]]:
             codes = column["missing"]
             also = "" if codes is True else ": also " + ", ".join(map(str, codes))
             words += f"; cells may be missing{also}"
+        if "other" in column:
+            words += f"; any other cell counts as {column['other']}"
+        if column.get("intervention"):
+            words += "; says under which conditions a row was taken"
         rows.append((name, str(column.get("type", "")), words or "no bounds"))
     return rows
 
