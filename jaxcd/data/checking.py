@@ -17,7 +17,7 @@ from jaxcd.data.column_types import Numeric
 from jaxcd.data.columns import RawColumn, fitted, is_missing, misfit_words
 from jaxcd.data.domain import Domain
 from jaxcd.data.looks import id_words
-from jaxcd.data.readers import read_columns
+from jaxcd.data.readers import more_repairs, read_columns
 from jaxcd.errors import DomainError
 
 __all__ = ["CheckedFile", "Misfit", "check_file"]
@@ -83,8 +83,7 @@ class CheckedFile:
             for name in self.lacking
         ]
         lines += list(self.layout[:_MOST_SHOWN])
-        if len(self.layout) > _MOST_SHOWN:
-            lines.append(f"... and {len(self.layout) - _MOST_SHOWN} more such rows")
+        lines += more_repairs(self.layout, _MOST_SHOWN)
         for found in self.misfits:
             lines.append(
                 f"column {found.column!r}, {counted(found.n_cells, 'cell')}, first in row "

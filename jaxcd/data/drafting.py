@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxcd.checks import counted
 from jaxcd.data.column_types import (
     MAX_INFERRED_LEVELS,
     Binned,
@@ -42,7 +43,7 @@ from jaxcd.data.looks import (
     stands_alone,
 )
 from jaxcd.data.number_spellings import has_leading_zero, plainly, spelling_of
-from jaxcd.data.readers import REPLACED, read_columns
+from jaxcd.data.readers import REPLACED, more_repairs, read_columns
 from jaxcd.errors import DomainError, OptionError
 
 __all__ = ["Draft", "Note", "draft_domain", "draft_of_file"]
@@ -66,6 +67,7 @@ _NAME_REPLACED = (
 _OTHER_SPELLING = (
     "holds numbers in a spelling that is not read ({}); do so in the file, and draft anew"
 )
+_ONE_VALUE = "one value only: it says nothing about other columns, unless more could occur"
 _MOST_UNITS = 2  # kg and KG; more of them are words
 _ZERO_FIRST = (
     "leading zeros: 01067 and 1067 are one number. If these are codes, such as postcodes, declare "
@@ -166,12 +168,11 @@ def draft_of_file(
     draft = Draft(draft.domain, (*notes, *draft.notes), draft.n_samples)
     if not layout:
         return draft
-    more = (
-        f", and {len(layout) - _MOST_SHOWN:,} more such rows" if len(layout) > _MOST_SHOWN else ""
-    )
+    told = "; ".join((*layout[:_MOST_SHOWN], *more_repairs(layout, _MOST_SHOWN)))
     words = (
-        f"rows are not written as the header says: {'; '.join(layout[:_MOST_SHOWN])}{more}. A "
-        "private run fills them up or cuts them"
+        f"rows are not written as the header says: {told}. A private run fills them up or cuts "
+        "them. Where these are nearly all rows, lines may stand above the header: delete them, "
+        "and draft anew"
     )
     return Draft(draft.domain, (Note("", words), *draft.notes), draft.n_samples)
 
@@ -270,8 +271,8 @@ def _is_number(cell: object) -> bool:
 
 def _missing_words(n_missing: int, n_rows: int) -> str:
     return (
-        f'{n_missing:,} missing cells ({n_missing / n_rows:.1%}): proposed "missing", which gives '
-        "them a code of their own; keep it if cells could be missing"
+        f'{counted(n_missing, "missing cell")} ({n_missing / n_rows:.1%}): proposed "missing", '
+        "which gives them a code of their own; keep it if cells could be missing"
     )
 
 
@@ -305,7 +306,7 @@ def _declared_missing(
 def _rare(cells: _Cells) -> tuple[str, ...]:
     """A note about levels that few rows have, or about a level that all have."""
     if len(cells.values) == 1:
-        return ("one value only: it says nothing about other columns, unless more could occur",)
+        return (_ONE_VALUE,)
     few = max(5, cells.n_cells // 500)
     rare = cells.where(count <= few for count in cells.counts.tolist())
     if not rare.values or len(rare.values) == len(cells.values) <= 2:
@@ -421,6 +422,8 @@ def _measured(
         return _Found(
             Numeric(missing=missing), words=(*words, "numeric: no bounds could be proposed")
         )
+    if low == high:
+        return _Found(Numeric(missing=missing), words=(*words, _ONE_VALUE))
     words += (
         f"numeric: the bounds {lower:g} and {upper:g} are rounded from the data, to be replaced by "
         "what is known without them",

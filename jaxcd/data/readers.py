@@ -214,6 +214,15 @@ class _Layout:
 
 
 _MOST_REPAIRS = 1000
+_ABOVE = "; if other lines stand above the header, such as a title, delete them"
+
+
+def more_repairs(repairs: Sequence[str], shown: int) -> tuple[str, ...]:
+    """How many there are besides those that are shown, in words; none where all are shown."""
+    if (n := len(repairs) - shown) <= 0:
+        return ()
+    least = "at least " if len(repairs) == _MOST_REPAIRS else ""  # no more of them are kept
+    return (f"... and {least}{counted(n, 'more such row')}",)
 
 
 def _read_csv_columns(path: Path, layout: _Layout) -> tuple[RawColumn, ...]:
@@ -355,7 +364,11 @@ def _columns_of_rows(
         # Names that differ in such bytes only have become one.
         if any(REPLACED in name and header.count(name) > 1 for name in header):
             raise DataError(f"the header of file {str(path)!r} {no_utf8(b'')}")
-        names = checked_names(header)
+        try:
+            names = checked_names(header)
+        except DataError as error:
+            above = "" if all(header) and width > 1 else _ABOVE
+            raise DataError(f"{error}{above}") from None
         places: tuple[int, ...] = tuple(range(width))
     else:
         names, places = tuple(layout.only), _wanted(path, header, layout.only)

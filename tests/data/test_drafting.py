@@ -377,6 +377,26 @@ def test_types_of_frames_that_cannot_be_read_are_ignored_and_only_then_allowed()
     refused(DataError, "'when'", Dataset.from_frame, table.drop(["list"]), domain=people)
 
 
+@pytest.mark.parametrize("others", [(), (None,), (999,)])
+def test_a_constant_fraction_has_one_value_and_no_bounds(others: tuple[Any, ...]) -> None:
+    draft = drafted(spread(0.25, 0.25, *others))
+    column = draft.domain["x"]
+    assert isinstance(column, Numeric) and not column.is_bounded
+    assert (column.missing is not None) == bool(others)
+    assert "one value only" in words_about(draft) and "bounds" not in words_about(draft)
+
+
+def test_rows_of_another_layout_are_counted_as_far_as_that_is_known(tmp_path: Path) -> None:
+    """A line above the header makes every row one of these."""
+    for n_rows, words in ((7, "and 1 more such row"), (1_500, "and at least 994 more such rows")):
+        path = tmp_path / "t.csv"
+        path.write_text("Export, of today\na,b,c\n" + "1,2,3\n" * (n_rows - 1), encoding="utf-8")
+        (note,) = (note for note in draft_of_file(path).notes if "as the header says" in note.words)
+        assert words in note.words and "above the header: delete them" in note.words
+    domain = Domain({"Export": Numeric(), " of today": Numeric()})
+    assert "... and at least 980 more such rows" in str(check_file(path, domain=domain))
+
+
 def test_drop_and_columns() -> None:
     raws = raw_columns(pd.DataFrame({name: FLAGS for name in "abcd"}))
     draft = draft_domain(raws, drop=["b"], only=["a", "b", "d"])

@@ -88,6 +88,8 @@ def test_without_a_domain_one_is_inferred_and_not_declared(tmp_path: Path) -> No
         ("  \n" + GOOD, ["first line", "is blank", "header"]),
         ("age,smoke,stage\n", ["at least 1 row", "not 0"]),
         ("age\n1\n2\n", ["at least 2 columns"]),
+        ("Export of today\n" + GOOD, ["at least 2 columns", "stand above the header", "delete"]),
+        ("Patients,,\n" + GOOD, ["column 2 has no name", "stand above the header", "delete"]),
         ("age,smoke,age\n1,yes,2\n1,yes,2\n", ["'age' occurs twice", "rename"]),
         ("age,,stage\n1,yes,2\n1,yes,2\n", ["column 2 has no name"]),
         (GOOD.replace("47.5,no,2", "47.5,no"), ["row 2", "2 values", "3 columns"]),
