@@ -111,6 +111,9 @@ def test_a_ledger_keeps_its_accounting(command: CommandLine, tmp_path: Path) -> 
     # 0 of rho would read as if nothing were left
     pure = command.shows("ledger", tmp_path / "pure.ledger", "--data-set a --epsilon 2")
     assert "left       2 of epsilon for pure events\n" in pure
+    spent = jaxcd.LedgerFile(tmp_path / "spent", data_set="a", budget=GAUSSIAN)
+    spent.charge(jaxcd.privacy.GaussianEvent(spent.remaining_rho * (1 - 1e-15)))
+    assert "left       nothing\n" in command.shows("ledger", tmp_path / "spent")
     for own, other in (("zcdp", "gaussian"), ("gaussian", "zcdp")):
         path = paths[own]
         content, words = path.read_bytes(), [SMALL, BUDGET, "--ledger", path]
@@ -273,7 +276,7 @@ def test_auto_follows_the_recommendation(command: CommandLine, tmp_path: Path) -
         r"^chosen +joint histogram, and ",
         r"^because +5 columns have 32 cells together, at most 4,096",
         r"^spent +the ledger used epsilon=1, delta=0 in 1 event, of epsilon=1, delta=1e-06$",
-        r"^release +.*bought\.npz: ",
+        r"^release +.*: what was bought; `jaxcd search .*bought\.npz` costs nothing more$",
     ):
         assert re.search(pattern, out, re.MULTILINE), pattern
     assert not re.search("^(alpha|test|mechanism) ", out, re.MULTILINE)
@@ -659,6 +662,8 @@ def test_levels_of_an_effect_may_hold_commas_quotes_and_truth_values(
     shown = command.shows(words, "--outcome-level true --levels", levels)
     assert 'Setting a = x, "y" instead of no, thanks' in shown and "by +0.5," in shown
     command.refuses("comma itself in double quotes", words, "--levels", Path("no, thanks,x"))
+    command.refuses("--outcome-level: 'x' is no level of 'b'", words, "--outcome-level x")
+    command.refuses("--draws = -1 is not", words[:2], words[4], "--draws -1")
     command.refuses(
         "levels 'no, thanks' and 'no, thanks': the two are the same",
         *(words, "--outcome-level true --levels", Path('"no, thanks","no, thanks"')),

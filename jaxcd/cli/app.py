@@ -116,14 +116,15 @@ def _warn(message: Warning | str, category: type[Warning], *_: object, **__: obj
     )
 
 
-_ARGUMENTS = "accounting|algorithm|clip|force|latent|max_rows_per_person|missing|unit"
+_ARGUMENTS = "accounting|algorithm|clip|force|latent|max_rows_per_person|missing|outcome_level|unit"
+_FIRST = {"n_samples": "--rows", "n_draws": "--draws", "outcome_level": "--outcome-level"}
 
 
 def _in_options(message: str) -> str:
     """Arguments of Python, which the library's messages write as ``name=value``, as the options
     that they are here.
     """
-    message = re.sub("^n_samples\\b", "--rows", message)
+    message = re.sub(rf"^({'|'.join(_FIRST)})\b", lambda found: _FIRST[found[1]], message)
     message = re.sub("\\bAccounting\\.(\\w+)", lambda found: found[1].lower(), message)
     return re.sub(
         rf"\b({_ARGUMENTS})=(?:True\b|(['\"]?)(\w+)\2)",

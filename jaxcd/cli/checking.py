@@ -20,7 +20,8 @@ def check(file: File, domain: DomainFile, as_json: AsJson = False) -> None:
     private.
 
     A private run never fails on a cell: it reads such a cell as the column's "other", and a number
-    beyond a bound as the bound. Exit code 1 if there is such a cell, else 0.
+    beyond a bound as the bound. Exit code 1 if there is such a cell, a row that is not written as
+    the header says, or a column that only one of the file and the domain has, else 0.
     """
     import jaxcd
     from jaxcd.data.checking import check_file

@@ -115,6 +115,11 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
+def _left(remaining: float, total: float) -> float:
+    """Without what the rounding of sums leaves."""
+    return remaining if remaining > 1e-9 * total else 0.0
+
+
 def _content(found: jaxcd.LedgerFile) -> dict[str, Any]:
     from jaxcd.privacy.budget import unit_words
 
@@ -142,6 +147,8 @@ def _show(found: jaxcd.LedgerFile) -> None:
     person = each = ""
     if (rows := found.budget.max_rows_per_person) > 1:
         person, each = f", for {unit_words(Unit.ROW, rows)}", f", for {unit_words(Unit.ROW)}"
+    epsilon = _left(found.remaining_epsilon, found.guarantee.epsilon)
+    rho = _left(found.remaining_rho, found.guarantee.rho or 0.0)
     lines = [
         ("data set", found.data_set),
         ("total", str(found.guarantee)),
@@ -153,13 +160,11 @@ def _show(found: jaxcd.LedgerFile) -> None:
         (
             "left",
             # without a delta rho has no room at any time, which does not mean that it is used up
-            f"{found.remaining_epsilon:.6g} of epsilon for pure events"
-            + (
-                f", {found.remaining_rho:.6g} of rho for all together"
-                if found.guarantee.delta
-                else ""
-            )
-            + each,
+            f"{epsilon:.6g} of epsilon for pure events"
+            + (f", {rho:.6g} of rho for all together" if found.guarantee.delta else "")
+            + each
+            if epsilon or rho
+            else "nothing",
         ),
     ]
     for label, words in lines:

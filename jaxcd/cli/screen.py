@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import sys
 from collections.abc import Collection, Iterable
 from pathlib import Path
@@ -232,7 +233,7 @@ def show_release(path: Path) -> None:
     _line(
         _console(),
         "release",
-        f"{path}: what was bought; jaxcd.search(jaxcd.Release.load({str(path)!r})) costs nothing "
+        f"{path}: what was bought; `{shlex.join(['jaxcd', 'search', str(path)])}` costs nothing "
         "more",
     )
 

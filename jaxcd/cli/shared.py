@@ -104,7 +104,7 @@ MissingReading = Annotated[
     str,
     option(
         "How missing cells are read that the domain declares: ignore (left out) or level (a level "
-        "of its own)."
+        "of its own, as private tests on rows always read them)."
     ),
 ]
 NoPrivacyFlag = Annotated[bool, option("Run without a budget.", "--no-privacy")]

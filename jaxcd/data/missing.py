@@ -19,7 +19,7 @@ class Missing(enum.Enum):
     that given z, stays unbiased.  ``LEVEL`` ("level"): "missing" is a level like any other.  Right
     where it is of interest that a cell is missing, or where the missing value itself is the reason.
     Wrong where it is not: a column whose cells are missing for those with a high z is then joined
-    to z.
+    to z.  Private tests on rows always read it so: how many rows are complete is data.
 
     Source:
         Rubin 1976; Tu et al. 2019 for tests; Balov 2013 for scores.

@@ -568,7 +568,7 @@ def _pure_rho(epsilon: float, accounting: Accounting) -> float:
     """The rho of one pure event of the whole epsilon."""
     if accounting is Accounting.GAUSSIAN and epsilon > 0:
         return pure_to_gdp_rho(epsilon)
-    return epsilon**2 / 2
+    return epsilon * epsilon / 2  # infinite, and no error, where that is too large
 
 
 def _check_room(budget: Budget, ledger: PrivacyFilter, failure_delta: float, *, pure: bool) -> None:
@@ -584,12 +584,11 @@ def _check_room(budget: Budget, ledger: PrivacyFilter, failure_delta: float, *, 
     check_same_unit(budget, ledger)
     own = Ledger(budget, failure_delta=failure_delta)
     epsilon, rho = ledger.remaining_epsilon, ledger.remaining_rho
-    fits = own.remaining_rho <= rho
+    asked_epsilon, asked_rho = own.remaining_epsilon, own.remaining_rho
+    fits = asked_rho <= rho
     if pure or not budget.delta > failure_delta:
-        fits = (
-            own.remaining_epsilon <= epsilon
-            or _pure_rho(own.remaining_epsilon, ledger.accounting) <= rho
-        )
+        asked_rho = _pure_rho(asked_epsilon, ledger.accounting)
+        fits = asked_epsilon <= epsilon or asked_rho <= rho
     if failure_delta > ledger.remaining_failures:
         raise OptionError(
             f"ledger: the run needs {failure_delta:g} of delta for failures, and the ledger has "
@@ -597,8 +596,14 @@ def _check_room(budget: Budget, ledger: PrivacyFilter, failure_delta: float, *, 
             "make the ledger with failure_delta, or use a mechanism that does not fail"
         )
     if not fits:
+        # what is left by the rounding of sums is nothing
+        if max(epsilon / asked_epsilon, rho / asked_rho) < 1e-9:
+            left = "nothing is left for"
+            cure = "what was released can be searched again, at no cost"
+        else:
+            left = f"{epsilon:.6g} of epsilon and {rho:.6g} of rho are left, which is less than"
+            cure = "ask for less"
         raise BudgetExhausted(
-            f"ledger: {epsilon:.6g} of epsilon and {rho:.6g} of rho are left, which is less than "
-            f"the run's budget {budget} "
-            f"(epsilon {own.remaining_epsilon:.6g} or rho {own.remaining_rho:.6g}); ask for less"
+            f"ledger: {left} the run's budget {budget} (epsilon {asked_epsilon:.6g} or rho "
+            f"{asked_rho:.6g}); {cure}"
         )

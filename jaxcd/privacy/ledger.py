@@ -511,9 +511,10 @@ def check_same_accounting(budget: Budget | NoPrivacy, under: PrivacyFilter | Non
     own = budget.settled(under.accounting).accounting
     if own is not None and budget.delta > 0 and under.accounting is not own:
         raise OptionError(
-            f"ledger: it has the accounting {under.accounting.value!r}, and the budget has "
-            f"{own.value!r}; leave the budget's out, or keep a ledger with "
-            f"accounting=Accounting.{own.name}"
+            f"ledger: its accounting is {under.accounting.value!r}, and the budget's is "
+            f"{own.value!r}; use a ledger made with accounting=Accounting.{own.name}, or (not "
+            "where several sites release together) a budget with "
+            f"accounting=Accounting.{under.accounting.name}"
         )
 
 

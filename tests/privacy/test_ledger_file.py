@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -26,6 +27,7 @@ from jaxcd.errors import BudgetExhausted, FormatError, OptionError
 from jaxcd.privacy import (
     Accounting,
     Budget,
+    GaussianEvent,
     Ledger,
     LedgerFile,
     PrivacyFilter,
@@ -601,6 +603,25 @@ def forbid_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     sampler = type(simulated().start())
     for method in ("discrete_laplace", "discrete_gaussian", "geometric", "subset", "gumbel_max"):
         monkeypatch.setattr(sampler, method, drawn)
+
+
+def test_a_refusal_says_what_would_help(people, path):
+    """What pure events need of rho, and not what Gaussian noise would need; and where nothing is
+    left, nothing less can be asked for.
+    """
+    asked = {"budget": Budget(2.0, 1e-6), "noise": simulated(), "ledger": made(path)}
+    asked["ledger"].charge(GaussianEvent(10.0**-3))  # the pure rule has no room any more
+    assert asked["ledger"].remaining_rho > Ledger(asked["budget"]).remaining_rho
+    with pytest.raises(BudgetExhausted, match="less than .*; ask for less$") as caught:
+        jaxcd.release(people, jaxcd.Histogram(), **asked)
+    told = re.search(r"([0-9.]+) of rho .* or rho ([0-9.]+)\)", str(caught.value))
+    assert told is not None
+    left, needed = told.groups()
+    assert float(left) < float(needed)
+    asked["ledger"].charge(GaussianEvent(asked["ledger"].remaining_rho * (1 - 1e-15)))
+    for kind in (jaxcd.Histogram(), jaxcd.Marginals()):
+        with pytest.raises(BudgetExhausted, match="^ledger: nothing is left for .*at no cost$"):
+            jaxcd.release(people, kind, **asked)
 
 
 def test_several_analyses_add_up_under_one_total(people, path, monkeypatch):
