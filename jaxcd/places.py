@@ -5,12 +5,16 @@ line asks before it starts.
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from jaxcd.errors import DataError, OptionError
 
-__all__ = ["check_folder_takes", "check_new_file", "check_there"]
+__all__ = ["check_folder_takes", "check_new_file", "check_there", "written_whole"]
 
 
 def check_folder_takes(name: str, path: Path, folder: Path) -> None:
@@ -71,3 +75,23 @@ def check_there(
         raise DataError(f"{what} {str(path)!r} is a folder, and {wanted} is read; {cure}".lstrip())
     if not path.is_file():
         raise DataError(f"{name} {str(path)!r} does not exist; check the path")
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[Path]:
+    """The path of a draft to write, which takes the place of ``path`` in one step when the block
+    ends: what goes wrong before leaves no file there, or the old one as it was.
+    """
+    if path.exists() and not path.is_file():  # such as a pipe
+        yield path
+        return
+    path = path.resolve()
+    draft = path.with_name(f".jaxcd-{uuid.uuid4().hex}")  # no longer than names may be
+    try:
+        if path.is_file():
+            draft.touch()
+            shutil.copymode(path, draft)
+        yield draft
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)

@@ -749,6 +749,55 @@ def test_errors_of_the_system_and_of_programs(
     pytest.raises(ZeroDivisionError, command, words)
 
 
+def test_a_full_disk_leaves_no_half_of_a_file(
+    command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a new one nor in the place of an old one, and nothing beside it."""
+    monkeypatch.chdir(tmp_path)
+    table, old, new = tmp_path / "t.csv", tmp_path / "old.json", tmp_path / "new.json"
+    rows = "".join(f"{x},{(7 * x) % 50}\n" for x in range(50))
+    table.write_text("x,y\n" + rows, encoding="utf-8")
+    command.shows("domain", table, "--out", old)
+    old.chmod(0o600)
+    draft = json.loads(old.read_text())
+    declared = tmp_path / "declared.json"
+    levels = {"type": "categorical", "levels": list(range(50))}
+    declared.write_text(json.dumps({"columns": {"x": levels, "y": levels}}), encoding="utf-8")
+    there = sorted(tmp_path.iterdir())
+    write = Path.write_text
+
+    def full(path: Path, text: str, **more: Any) -> None:
+        write(path, text[: len(text) // 2], **more)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    krr = "--mechanism krr --epsilon-ldp 2 --out randomised.csv --domain"
+    for words in (
+        ["domain", table, "--out", new],
+        ["domain", table, "--out", old, "--force"],
+        ["direction", table, "--x x --y y --epsilon 1 --bounds 0 49 0 49 --certificate-out", new],
+        ["privatize", table, krr, declared],
+    ):
+        code, out, err = command(words)
+        assert ("agreement" in out) == (words[0] == "direction")  # the answer was paid for
+        assert code == 2 and err.endswith("jaxcd: No space left on device\n")
+        bought = list(tmp_path.glob("jaxcd-bought-*.npz"))
+        assert len(bought) == (words[0] != "domain")
+        for file in bought:
+            assert f"{file}; numpy.load reads it" in err
+            assert "ledger" in np.load(file).files
+            file.unlink()
+        assert sorted(tmp_path.iterdir()) == there and json.loads(old.read_text()) == draft
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    command.shows("domain", table, "--out", old, "--force")
+    assert old.stat().st_mode & 0o777 == 0o600  # whom the owner let read it
+    command.shows("privatize", table, krr, declared)
+    assert {"randomised.csv", "randomised.guarantee.json", "randomised.domain.json"} <= {
+        file.name for file in tmp_path.iterdir()
+    }
+
+
 # ---- the same door in Python
 
 

@@ -93,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except OSError as error:
         return _refuse(
-            f"{error.strerror or error}: {error.filename}" if error.filename else str(error)
+            f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"
         )
     except (KeyboardInterrupt, EOFError):
         return _interrupted()

@@ -149,8 +149,6 @@ def direction(
             protect=protect or "both",
         )
         result = or_neither(named, error_rate=error_rate)
-        if certificate_out is not None:
-            paid.write_certificate(result, certificate_out)
         if as_json:
             print(json.dumps(_content(result, named, x, y), indent=2, allow_nan=False))
         else:
@@ -165,6 +163,9 @@ def direction(
                 private=not no_privacy,
                 secure=noise is None,
             )
+        # After the answer, which was paid for, is on the screen.
+        if certificate_out is not None:
+            paid.write_certificate(result, certificate_out)
     if not no_privacy and not result.cost.proven:
         print(
             f"jaxcd: warning: this result is not for release: {result.cost.reason}", file=sys.stderr

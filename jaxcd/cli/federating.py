@@ -77,6 +77,7 @@ def federate(
     import jaxcd
     from jaxcd.cli import options, paid, screen
     from jaxcd.federated import Coordinator, Federation, ProcessLine, SiteFile, with_site_column
+    from jaxcd.places import written_whole
 
     _check_files(files, domain, out, report, ledgers, force=force)
     options.check_seed(seed, has_use=simulated_noise)
@@ -129,7 +130,10 @@ def federate(
         **coordinator.report(),
     }
     if report is not None:
-        report.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        with written_whole(report) as draft:
+            draft.write_text(
+                json.dumps(found, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+            )
     if as_json:
         print(json.dumps(found, ensure_ascii=False))
     else:

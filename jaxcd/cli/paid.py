@@ -74,8 +74,8 @@ def _save(receipt: Any) -> None:
             file=sys.stderr,
         )
     else:
-        how = "; jaxcd.Release.load reads it" if hasattr(receipt.partial, "tests") else ""
-        print(f"{spent}; what it bought is in {path}{how}", file=sys.stderr)
+        how = "jaxcd.Release.load" if hasattr(receipt.partial, "tests") else "numpy.load"
+        print(f"{spent}; what it bought is in {path}; {how} reads it", file=sys.stderr)
 
 
 def check_apart(written: Mapping[str, Path | None], read: Mapping[str, Path | None]) -> None:
@@ -109,7 +109,8 @@ def check_certificate_out(path: Path | None) -> None:
 
 def write_certificate(result: Any, path: Path) -> None:
     """Writes what ``jaxcd verify`` checks."""
-    path.write_text(
-        json.dumps(result.certificate(), indent=2, ensure_ascii=False, allow_nan=False) + "\n",
-        encoding="utf-8",
-    )
+    from jaxcd.places import written_whole
+
+    content = json.dumps(result.certificate(), indent=2, ensure_ascii=False, allow_nan=False)
+    with written_whole(path) as draft:
+        draft.write_text(content + "\n", encoding="utf-8")

@@ -54,7 +54,7 @@ from jaxcd.data.columns import infer_columns
 from jaxcd.data.frames import raw_columns
 from jaxcd.errors import DomainError, FormatError
 from jaxcd.json_files import parsed, read_text
-from jaxcd.places import check_there
+from jaxcd.places import check_there, written_whole
 
 __all__ = [
     "Binned",
@@ -316,9 +316,9 @@ class Domain:
     def write(self, path: str | Path) -> None:
         """Write the domain as JSON; :meth:`read` gives an equal domain back."""
         content = self.to_json_dict()
-        Path(path).write_text(
-            json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
-        )
+        text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+        with written_whole(Path(path)) as draft:
+            draft.write_text(text, encoding="utf-8")
 
 
 D = TypeVar("D")

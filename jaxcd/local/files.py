@@ -14,6 +14,7 @@ import enum
 import itertools
 import json
 import math
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from jaxcd.data import Binned, Dataset, Domain, Ordinal
 from jaxcd.errors import OptionError
 from jaxcd.local.base import LocalGuarantee, LocalMechanism
 from jaxcd.local.randomising import charged_randomise, check_mechanism
-from jaxcd.places import check_new_file
+from jaxcd.places import check_new_file, written_whole
 from jaxcd.privacy import NoiseSource, PrivacyFilter, SecureNoise, keeps_what_is_paid
 from jaxcd.privacy.certificate import certificate_of
 
@@ -109,12 +110,13 @@ def privatize(
             n_samples=data.n_samples,
             domain=data.domain.to_json_dict(),
         )
-    randomised.to_frame().to_csv(csv, index=False)
-    promise.write_text(
-        json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8"
-    )
-    if domain_out is not None:
-        written.write(domain_out)
+    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    with ExitStack() as stack:  # all are whole before the first is there
+        drafts = {name: stack.enter_context(written_whole(path)) for name, path in files.items()}
+        randomised.to_frame().to_csv(drafts["out"], index=False)
+        drafts["guarantee_out"].write_text(text, encoding="utf-8")
+        if domain_out is not None:
+            written.write(drafts["domain_out"])
     return guarantee
 
 

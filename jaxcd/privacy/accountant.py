@@ -29,6 +29,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from ..errors import BudgetExhausted, OptionError, PrivacyWarning
+from ..places import written_whole
 from .budget import Accounting, Budget, NoPrivacy, PrivacyCost, Unit, delta_warning
 from .events import PrivacyEvent
 from .gdp import pure_to_gdp_rho
@@ -110,7 +111,7 @@ class Receipt:
             f"{purchase.index}: {purchase.label}": purchase.values for purchase in self.purchases
         }
         rows = json.dumps([{name: str(part) for name, part in row.items()} for row in self.ledger])
-        with path.open("wb") as file:
+        with written_whole(path) as draft, draft.open("wb") as file:
             np.savez_compressed(file, allow_pickle=False, ledger=np.array(rows), **arrays)
         return path
 

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import uuid
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from jaxcd.errors import FormatError
-from jaxcd.places import check_there
+from jaxcd.places import check_there, written_whole
 from jaxcd.privacy import PrivacyCost, Relation
 from jaxcd.privacy.budget import Accounting, Unit
 
@@ -44,18 +42,10 @@ def write_archive(path: Path, header: Mapping[str, Any], arrays: Mapping[str, np
         arrays: by name.
     """
     header = {"format": _FORMAT, "version": _VERSION, **header}
-    draft = path.with_name(f".jaxcd-{uuid.uuid4().hex}")  # no longer than names may be
-    try:
-        with draft.open("wb") as file:  # savez would add a suffix to a name
-            np.savez_compressed(
-                file,
-                allow_pickle=False,
-                header=np.array(json.dumps(header, allow_nan=False)),
-                **arrays,
-            )
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
+    with written_whole(path) as draft, draft.open("wb") as file:  # savez would add a suffix
+        np.savez_compressed(
+            file, allow_pickle=False, header=np.array(json.dumps(header, allow_nan=False)), **arrays
+        )
 
 
 def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
