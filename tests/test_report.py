@@ -671,6 +671,20 @@ def test_the_page_has_what_a_privacy_office_files(tmp_path: Path) -> None:
         assert (folder / name).read_bytes() == (again / name).read_bytes()
 
 
+def test_the_page_of_a_pag_says_what_its_marks_are(tmp_path: Path) -> None:
+    """An edge of it is no direct relation, and an arrow needs no absence of hidden causes."""
+    pages = {
+        latent: _Page(
+            (_run(latent=latent).save(tmp_path / str(latent)) / "report.html").read_text()
+        )
+        for latent in (False, True)
+    }
+    for words in ("A circle is an end", "a hidden cause joins them", "whatever other columns"):
+        assert words in pages[True].text and words not in pages[False].text
+    for words in ("directly related", "if there is no hidden common cause"):
+        assert words in pages[False].text and words not in pages[True].text
+
+
 def test_the_domain_counts_the_columns_that_are_read(tmp_path: Path) -> None:
     """As the first sentence of the page does; what each column says stands in the list of all."""
     levels = {"type": "categorical", "levels": ["no", "yes"]}

@@ -133,6 +133,7 @@ def write_report(
             scores=scores,
             command=command,
             date=datetime.date.today().isoformat() if date is None else date,
+            is_latent=bool(getattr(result, "is_latent", False)),
         ).encode(),
     }
     path.parent.mkdir(parents=True, exist_ok=True)

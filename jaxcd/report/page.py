@@ -70,6 +70,7 @@ def report_page(
     scores: Mapping[str, Any] | None,
     command: str | None,
     date: str,
+    is_latent: bool = False,
 ) -> str:
     """The text of report.html.
 
@@ -81,6 +82,7 @@ def report_page(
         scores: F1s against the truth, or None.
         command: the line that made the result; None: from Python.
         date: the day.
+        is_latent: whether the graph is a PAG.
     """
     from markupsafe import Markup
 
@@ -98,6 +100,7 @@ def report_page(
         privacy=privacy,
         guarantee=guarantee,
         private=private,
+        is_latent=is_latent,
         gaussian=guarantee.get("accounting") == "gaussian",
         by_person=privacy.get("public", {}).get("counts") == "people",
         picture=base64.b64encode(picture).decode("ascii"),
@@ -106,7 +109,7 @@ def report_page(
         edges=_edges(graph, given),
         line_styles=_line_styles(),
         matrix=_matrix(graph) if len(graph["names"]) >= MATRIX_FROM else None,
-        sentences=_sentences(graph, privacy, given),
+        sentences=_sentences(graph, privacy, given, is_latent=is_latent),
         office=_office(privacy, command=command, date=date),
         domain=_domain(privacy["public"]["domain"]),
         share=min(spent["epsilon"] / guarantee["epsilon"], 1.0)
@@ -196,7 +199,9 @@ def _line_styles() -> list[tuple[str, str]]:
     return found
 
 
-def _sentences(graph: Mapping[str, Any], privacy: Mapping[str, Any], given: Given) -> list[str]:
+def _sentences(
+    graph: Mapping[str, Any], privacy: Mapping[str, Any], given: Given, *, is_latent: bool
+) -> list[str]:
     """What was found, how sure that is, and at what price."""
     n_rows = privacy["public"]["n_samples"]
     edges = [symbol for a, symbol, b in graph["edges"] if {a, b} not in given]
@@ -205,7 +210,8 @@ def _sentences(graph: Mapping[str, Any], privacy: Mapping[str, Any], given: Give
     rows = "" if n_rows is None else f"{n_rows:,} {unit} and "
     found = (
         f"In a table of {rows}{len(graph['names'])} columns, {counted(len(edges), 'pair')} of "
-        f"columns {'was' if len(edges) == 1 else 'were'} found to be directly related"
+        f"columns {'was' if len(edges) == 1 else 'were'} found to be "
+        + ("related whatever other columns are held fixed" if is_latent else "directly related")
     )
     found += f"; for {directed} of them the graph names a direction." if edges else "."
     if told := len(graph["edges"]) - len(edges):
