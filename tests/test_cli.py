@@ -749,6 +749,13 @@ def test_errors_of_the_system_and_of_programs(
     pytest.raises(ZeroDivisionError, command, words)
 
 
+def test_a_file_of_another_kind_is_told_as_that(command: CommandLine, tmp_path: Path) -> None:
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps({"format": "jaxcd.result", "version": 1}), encoding="utf-8")
+    command.refuses("give the privacy.json of a report", "verify", other)
+    command.refuses("is it the right file?", "ledger", other)
+
+
 def test_a_full_disk_leaves_no_half_of_a_file(
     command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -206,9 +206,11 @@ class LedgerFile(PrivacyFilter):
                 magic, version, count, digest = tip.decode().rstrip("\n").split(" ")
                 confirmed = int(count)
             except ValueError:
-                raise self._damaged("it does not begin as a ledger does") from None
+                raise self._damaged(
+                    "it does not begin as a ledger does (is it the right file?)"
+                ) from None
             if magic != MAGIC or len(tip) != _TIP:
-                raise self._damaged("it does not begin as a ledger does")
+                raise self._damaged("it does not begin as a ledger does (is it the right file?)")
             if version not in map(str, range(_VERSION, _PERSON_VERSION + 1)):
                 raise FormatError(
                     f"file {str(self._path)!r} has version {version}, this jaxcd reads "

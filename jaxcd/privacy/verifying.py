@@ -146,8 +146,8 @@ def _close(a: float, b: float) -> bool:
 def _verified(content: Mapping[str, Any]) -> Verification:
     if content.get("format") != FORMAT or content.get("version") != VERSION:
         raise FormatError(
-            f"this is no certificate of jaxcd (format {FORMAT}, version {VERSION}); give a "
-            "privacy.json that save() wrote"
+            f"this is no certificate, whose format is {FORMAT!r}, version {VERSION}; give the "
+            "privacy.json of a report"
         )
     try:
         guarantee = content["guarantee"]
