@@ -749,6 +749,16 @@ def test_errors_of_the_system_and_of_programs(
     pytest.raises(ZeroDivisionError, command, words)
 
 
+def test_the_report_of_a_search_names_its_command(command: CommandLine, tmp_path: Path) -> None:
+    bought, folder = tmp_path / "bought.npz", tmp_path / "report"
+    asked = [PRIVATE, "--epsilon 1 --simulated-noise --quiet --release-out", bought]
+    assert command(asked)[0] == 0
+    assert command("search", bought, "--quiet --out", folder)[0] == 0
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert f"<td>jaxcd search {bought} --quiet --out {folder}</td>" in page
+    assert "from Python" not in page
+
+
 def test_a_file_of_another_kind_is_told_as_that(command: CommandLine, tmp_path: Path) -> None:
     other = tmp_path / "other.json"
     other.write_text(json.dumps({"format": "jaxcd.result", "version": 1}), encoding="utf-8")

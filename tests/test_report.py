@@ -706,6 +706,7 @@ def test_the_domain_counts_the_columns_that_are_read(tmp_path: Path) -> None:
     page = _Page((folder / "report.html").read_text(encoding="utf-8")).text
     for words in (
         "In a table of 18 people and 2 columns",
+        "can learn from this run about one person, with however many rows",
         "no, yes; any other cell counts as yes",
         "no, yes; says under which conditions a row was taken",
         "not read",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
+import typer
+
 from jaxcd.cli.shared import (
     AsJson,
     MissingReading,
@@ -22,6 +24,7 @@ _BY_TESTS = ("pc", "fci", "gfci")
 
 
 def search(
+    context: typer.Context,
     release: Annotated[
         Path, argument("Release file (.npz), as --release-out of `jaxcd discover` writes it.")
     ],
@@ -120,7 +123,7 @@ def search(
     elif quiet and not as_json:
         print(run.graph)
     if out is not None:
-        write_report(run, out, truth=None, force=force)
+        write_report(run, out, truth=None, force=force, command=context.obj)
         if talkative:
             screen.show_files(out)
     if as_json:
