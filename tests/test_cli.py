@@ -322,6 +322,14 @@ def test_recommend(command: CommandLine, tmp_path: Path) -> None:
     command.refuses("is a draft", words, BUDGET)
 
 
+def test_commands_to_copy_quote_paths(command: CommandLine, tmp_path: Path) -> None:
+    table, out = tmp_path / "my patients.csv", tmp_path / "my domain.json"
+    table.write_text("a,b\n1,2\n", encoding="utf-8")
+    shown = command.shows("domain", table, "--out", out)
+    assert f"  jaxcd check '{table}' --domain '{out}'\n" in shown
+    command.refuses(f"run `jaxcd domain '{table}' --out", "discover", table, BUDGET)
+
+
 def test_a_draft_of_one_column_says_so(command: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "one.csv").write_text("a,b\n1,\n", encoding="utf-8")
     shown = command.shows("domain", tmp_path / "one.csv", "--out", tmp_path / "domain.json")

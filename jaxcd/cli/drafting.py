@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 from jaxcd.cli.shared import File, check_one_file, listed, option
@@ -70,4 +71,4 @@ def draft(
         print("To be looked at:")
     for note in found.notes:
         print(f"- {note.column}: {note.words}." if note.column else f"- {note.words}.")
-    print(_NEXT_STEPS.format(out=out, file=file))
+    print(_NEXT_STEPS.format(out=quote(str(out)), file=quote(str(file))))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -329,7 +330,7 @@ class Source:
         private = isinstance(budget, jaxcd.Budget)
         if not (self._stays or file.is_file()):
             raise DataError(f"file {str(file)!r} does not exist; check the path")
-        how = _HOW_TO_DECLARE.format(file=file)
+        how = _HOW_TO_DECLARE.format(file=shlex.quote(str(file)))
         domain = None if self.domain is None else domain_of(self.domain, declared=private)
         if private and domain is None and not self._stays:
             raise PrivacyError(
