@@ -230,8 +230,8 @@ def choose(
             name = next(name for name in domain.names if not domain[name].is_discrete)
             raise DomainError(
                 f"column {name!r} is numeric, and the private test for numeric columns needs a "
-                "budget with delta > 0; give one "
-                "such as 1e-6, or declare the column ordinal with public bins"
+                "delta above 0; give the budget one such as 1e-6, or declare the column ordinal "
+                "with public bins"
             )
         test = StratifiedRanks() if bounded else FisherZ()
         reasons.append(f"test: {test.name}, because there are numeric columns")

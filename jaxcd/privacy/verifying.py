@@ -248,10 +248,9 @@ def _event_check(row: Mapping[str, Any], *, gaussian: bool = False) -> Check:
     if gaussian:  # what is counted may be more than needed, never less
         counted = number(row, "gdp_rho")
         enough = enough and price.gdp_rho <= counted * (1 + TOLERANCE)
-    words = (
-        f"{row.get('label')}: {_price_words(price)} from scale "
-        f"{list(row.get('scales', ()))}; stated {_price_words(stated)}"
-    )
+    scales = list(row.get("scales", ()))
+    source = f" from scale {scales}" if scales else ""
+    words = f"{row.get('label')}: {_price_words(price)}{source}; stated {_price_words(stated)}"
     return Check(f"event {row.get('index')}", enough, words)
 
 
