@@ -463,6 +463,7 @@ class Option:
         if self.quick is not SAME and self.quick is not None:
             defaults.append(f"{_words(self.quick)} with --quick")
         said = f"{self.help} ({'; '.join(defaults)})" if defaults else self.help
+        said = said.replace("%", "%%")  # argparse fills in what a percent sign names
         nargs = "+" if self.several else None
         parser.add_argument(self.name, type=self.kind, nargs=nargs, choices=self.choices, help=said)
 

@@ -102,6 +102,12 @@ def test_options_have_a_quick_value():
     pytest.raises(SystemExit, one.parse, ["--quick", "--full"])
 
 
+def test_help_shows_a_default_with_a_percent_sign(capsys):
+    one = made(lambda chosen, record: [], options=(Option("--table", "t", "binary 1%"),))
+    pytest.raises(SystemExit, one.parse, ["--help"])
+    assert "t (default: binary 1%)" in capsys.readouterr().out
+
+
 def test_a_table_shows_errors_and_what_is_not_there():
     columns = (Column("f (se)", "f", ".2f", error=True), Column("x", none="-"))
     rows = [{"f": 0.5, "f_se": 0.1, "x": None}]
