@@ -188,7 +188,8 @@ def exact_search(
     """The equivalence class of the highest score of all, for up to about 20 variables.
 
     Dynamic programming over subsets of the variables compares all DAGs, or all that fit what is
-    known.
+    known.  Of a histogram take :func:`jaxcd.search`: this one scores the denoised table, and a
+    small budget makes edges out of noise (see :func:`jaxcd.ges`).
 
     Args:
         data: a Dataset, or a data frame or path, without privacy; a release, which has been paid
@@ -267,7 +268,9 @@ def order_mcmc(
         P(i -> j | data) = sum over orders and DAGs with i -> j of exp(score) prior / sum of all
 
     is estimated from the orders that the chains visit, and the class of the best DAG on the way is
-    kept.
+    kept.  A histogram is scored on its denoised table, so that these probabilities do not count the
+    privacy noise (5,000 independent rows of 3^5 cells at epsilon .1: 4 of 10 pairs are joined).
+    Those of :func:`jaxcd.edge_confidence` do.
 
     Args:
         data: a Dataset, or a data frame or path, without privacy; or a release, which has been
