@@ -144,7 +144,9 @@ class Features(ReleaseKind):
     A numeric column gives cosines of its private ranks, a discrete one contrasts of its levels.  A
     column needs no bounds: ranks have none.  Without bounds numbers beyond 4.4
     million are clipped, and near 0 they are told apart by 0.008; with bounds, by a 4096th of their
-    distance.
+    distance.  Missing cells that are left out are taken to be missing independently of each other:
+    where columns are missing together, correlations come out too large, and edges are false.  Take
+    :class:`jaxcd.Discretised` there.
 
     Args:
         n_features: cosines of a numeric column, 2 to 32; None chooses 2 to 6 by the public facts
