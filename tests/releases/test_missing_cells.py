@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
+
 import jax
 import numpy as np
+import pandas as pd
 import pytest
 
 import jaxcd
 from jaxcd.citests import Query
 from jaxcd.data import Missing
 from jaxcd.errors import OptionError
+from jaxcd.ops.moments import contrast_basis
+from jaxcd.ops.tilted_moments import pack
 from jaxcd.queries import Door, Session
 from jaxcd.releases import Release
+from jaxcd.releases.features.feature_covariances import feature_sensitivity
+from jaxcd.releases.features.rare_levels import level_shares
 from jaxcd.releases.tables.available_interactions import levels_by_known_rows
 
 KINDS = [jaxcd.Histogram(), jaxcd.Marginals(), jaxcd.LogLinear()]
@@ -233,48 +240,140 @@ def _mixed_table(n: int, rate: float, seed: int) -> jaxcd.Dataset:
 
 
 @pytest.mark.parametrize("budget", [jaxcd.NO_PRIVACY, jaxcd.Budget(1.0, 1e-6)], ids=str)
-def test_features_of_missing_cells_are_zero_and_counted_out(budget) -> None:
+def test_features_count_in_the_rows_that_know_a_pair(budget) -> None:
     noise = jaxcd.SimulatedNoise(jax.random.key(0))
-    data = _mixed_table(20_000, 0.3, 0)
-    bought = jaxcd.release(data, jaxcd.Features(), budget=budget, noise=noise)
-    assert bought.sizes[0] == 2
-    counted = bought.counted
-    assert counted.n_samples == pytest.approx(0.49 * 20_000, rel=0.05)
-    whole = jaxcd.release(
-        _mixed_table(20_000, 0.0, 0), jaxcd.Features(), budget=jaxcd.NO_PRIVACY, noise=noise
+    bought = jaxcd.release(
+        _mixed_table(20_000, 0.3, 0), jaxcd.Features(), budget=budget, noise=noise
     )
-    r = min(bought.sizes[1], whole.sizes[1])
-    for a, b in ((1, 2), (1, 3), (2, 3)):
-        found = counted.covariance[np.ix_(bought.blocks[a][:2], bought.blocks[b][:2])]
-        if bought.sizes == whole.sizes and r:
-            truth = whole.covariance[np.ix_(whole.blocks[a][:2], whole.blocks[b][:2])]
-            assert np.abs(found - truth).max() < 0.05
+    assert bought.sizes[0] == 3 and bought.counted.sizes[0] == 2
+    assert bought.counted.n_samples == pytest.approx(0.49 * 20_000, rel=0.05)
     graph = jaxcd.search(bought).graph
     assert graph.adjacent("group", "dose") and graph.adjacent("dose", "age")
     assert not any(graph.adjacent("apart", name) for name in ("group", "dose", "age"))
     assert not graph.adjacent("group", "age")
 
 
-def test_a_row_of_missing_cells_moves_the_features_no_further() -> None:
-    """The packed moments of a row with missing cells are within the sensitivity of any other."""
-    from jaxcd.ops.tilted_moments import pack
-    from jaxcd.releases.features.feature_covariances import feature_moments, feature_sensitivity
+def _features_of(data: jaxcd.Dataset) -> tuple[jaxcd.releases.ReleasedFeatures, np.ndarray]:
+    """A release of discrete columns without noise, and its features row by row."""
+    vectors = []
+    for name in data.names:
+        column = data.domain[name]
+        k = len(column.levels)
+        levels = contrast_basis(k) / np.sqrt(1 - 1 / k)
+        codes = data.codes[:, data.names.index(name)]
+        known = codes < k
+        mark = (~known)[:, None].astype(float)
+        vectors.append(np.hstack([mark, known[:, None] * levels[np.minimum(codes, k - 1)]]))
+    return jaxcd.release(data, jaxcd.Features(), budget=jaxcd.NO_PRIVACY), np.hstack(vectors)
 
+
+def test_covariances_without_noise_are_those_of_the_rows_that_know_both() -> None:
+    """Cells are missing together, apart, and where another column says so."""
+    rng, n = np.random.default_rng(0), 900
+    values = rng.integers(0, 3, (n, 4)).astype(object)
+    values[:, 1] = np.where(rng.random(n) < 0.5, values[:, 0], values[:, 1])
+    values[rng.random(n) < 0.3, :2] = None
+    values[(values[:, 3] == 0) & (rng.random(n) < 0.6), 2] = None
+    values[rng.random(n) < 0.1, 3] = None
+    domain = jaxcd.Domain({name: jaxcd.Categorical((0, 1, 2), missing=True) for name in "abcd"})
+    frame = pd.DataFrame(values, columns=list("abcd"))
+    bought, vectors = _features_of(jaxcd.Dataset.from_frame(frame, domain=domain))
+    np.testing.assert_allclose((vectors**2).sum(axis=1), 4.0, rtol=1e-12)  # of one length
+    counted = bought.counted
+    for j, k in itertools.combinations(range(4), 2):
+        both = (vectors[:, 3 * j] == 0) & (vectors[:, 3 * k] == 0)
+        x, y = (vectors[both, 3 * i + 1 : 3 * i + 3] for i in (j, k))
+        truth = (x - x.mean(axis=0)).T @ (y - y.mean(axis=0)) / both.sum()
+        found = counted.covariance[np.ix_(counted.blocks[j], counted.blocks[k])]
+        np.testing.assert_allclose(found, truth, atol=1e-4)  # features lie on a grid
+    for j in range(4):
+        own = vectors[vectors[:, 3 * j] == 0, 3 * j + 1 : 3 * j + 3]
+        np.testing.assert_allclose(counted.means[counted.blocks[j]], own.mean(axis=0), atol=1e-4)
+        found = counted.covariance[np.ix_(counted.blocks[j], counted.blocks[j])]
+        np.testing.assert_allclose(found, np.cov(own.T, bias=True), atol=1e-4)
+
+
+@pytest.mark.parametrize("lost", [(0, 1, 2), (0, 2)])
+def test_columns_that_are_missing_together_get_no_false_edge(lost) -> None:
+    """a -> b -> d.  When cells were taken to be missing independently, a and d were joined in each
+    of these runs.
+    """
+    domain = jaxcd.Domain({name: jaxcd.Numeric(-9, 9, missing=True) for name in "abd"})
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        values = rng.normal(size=(10_000, 3))
+        for child in (1, 2):
+            values[:, child] += 0.7 * values[:, child - 1]
+        values[np.ix_(rng.random(10_000) < 0.3, lost)] = np.nan
+        data = jaxcd.Dataset.from_array(values, names=list("abd"), domain=domain)
+        noise = jaxcd.SimulatedNoise(jax.random.key(seed))
+        budget = jaxcd.Budget(4.0, 1e-6)
+        graph = jaxcd.search(
+            jaxcd.release(data, jaxcd.Features(), budget=budget, noise=noise)
+        ).graph
+        assert graph.adjacent("a", "b") and graph.adjacent("b", "d")
+        assert not graph.adjacent("a", "d")
+
+
+@pytest.mark.parametrize(("known", "together"), [(5, 5), (20, 20), (50, 0)])
+def test_columns_that_hardly_any_row_knows_are_not_joined(known, together) -> None:
+    domain = jaxcd.Domain({name: jaxcd.Numeric(-9, 9, missing=True) for name in "abc"})
+    for seed in range(3):
+        values = np.random.default_rng(seed).normal(size=(2_000, 3))
+        values[known:, 0] = np.nan
+        first = known - together
+        values[:first, 1] = values[first + known :, 1] = np.nan
+        data = jaxcd.Dataset.from_array(values, names=list("abc"), domain=domain)
+        bought = jaxcd.release(data, jaxcd.Features(), budget=jaxcd.NO_PRIVACY)
+        assert not jaxcd.search(bought).graph.adjacent("a", "b"), seed
+
+
+def test_missing_as_a_level_of_features_is_seen_and_left_out_where_it_is_rare() -> None:
+    rng, n = np.random.default_rng(0), 5_000
+    frame = pd.DataFrame(
+        {
+            "sick": rng.integers(0, 2, n),
+            "dose": rng.normal(size=n),
+            "kind": rng.choice(["p", "q", "r"], n),
+            "never": rng.normal(size=n),
+        }
+    )
+    frame.loc[(frame["sick"] == 1) & (rng.random(n) < 0.6), "dose"] = np.nan
+    frame.loc[(frame["sick"] == 1) & (rng.random(n) < 0.6), "kind"] = None
+    domain = jaxcd.Domain(
+        {
+            "sick": jaxcd.Categorical((0, 1)),
+            "dose": jaxcd.Numeric(missing=True),
+            "kind": jaxcd.Categorical(("p", "q", "r"), missing=True),
+            "never": jaxcd.Numeric(missing=True),
+        }
+    )
+    data = jaxcd.Dataset.from_frame(frame, domain=domain)
+    bought = jaxcd.release(data, jaxcd.Features(), budget=jaxcd.NO_PRIVACY)
+    assert not jaxcd.search(bought).graph.adjacency.any()
+    run = jaxcd.search(bought, missing="level")
+    assert run.graph.adjacent("sick", "dose") and run.graph.adjacent("sick", "kind")
+    assert run.info["pooled_levels"] == {"never": ["missing"]}
+    shares = [float((frame["kind"] == level).mean()) for level in "pqr"]
+    expected = [*shares, float(frame["kind"].isna().mean())]
+    np.testing.assert_allclose(level_shares(bought, 2), expected, atol=1e-3)
+
+
+def test_a_row_that_goes_missing_moves_the_features_as_far_as_any_other() -> None:
+    """All rows have one length, missing cells or not: p + a^2 bounds the distance."""
     rng = np.random.default_rng(0)
-    sizes, largest = (2, 3), 0.0
-    for _ in range(300):
-        rows = []
-        for size in sizes:
-            vectors = rng.normal(size=(2, size))
-            vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-            vectors *= rng.random((2, 1)) < 0.7
-            rows.append(vectors)
-        one, two = (
-            pack(feature_moments([vectors[i : i + 1] for vectors in rows], anchor=0.5))
-            for i in (0, 1)
-        )
-        largest = max(largest, float(np.linalg.norm(one - two)))
-    assert 0.5 * 2.25 < largest <= feature_sensitivity(sizes, anchor=0.5)
+    domain = jaxcd.Domain({name: jaxcd.Categorical((0, 1, 2), missing=True) for name in "abcd"})
+    rest = rng.integers(0, 4, (60, 4))  # 3 is the code of a missing cell
+    moments, largest = {}, 0.0
+    for row in itertools.product(range(4), repeat=4):
+        data = jaxcd.Dataset.from_codes(np.vstack([rest, row]), domain=domain)
+        bought = jaxcd.release(data, jaxcd.Features(), budget=jaxcd.NO_PRIVACY)
+        moments[row] = pack(bought.moments)
+    whole = np.array([*moments.values()])
+    for one in whole:
+        largest = max(largest, float(np.linalg.norm(whole - one, axis=1).max()))
+    bound = feature_sensitivity(bought.sizes, anchor=bought.anchor)
+    assert 4 < largest <= bound and bound == pytest.approx(4.25, abs=1e-3)
 
 
 def test_what_has_no_place_for_missing_numbers_says_so() -> None:

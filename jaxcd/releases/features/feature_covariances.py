@@ -22,11 +22,11 @@ constant 1, with the diagonal at full weight, have sqrt((p + 1)(p + 2)).)  Each 
 to a multiple of 2^-15, so that products are summed without error; a vector is then at most sqrt(r)
 2^-16 longer, which is counted.
 
-*Missing cells.*  A cell that is missing, in a column whose domain says that it may be, gives the
-vector zero.  Rows are then at most as long as before, and the bound above holds with "at most" in
-the place of "the same": (|f|^4 + |f'|^4) / 2 - (f . f')^2 <= (p + a^2)^2.  The trace of a column's
-block of the release is the number of rows that know it, from which scores and tests take sums as
-they would be of rows without missing cells (:attr:`ReleasedFeatures.counted`).
+*Missing cells.*  A column whose domain says that cells may be missing has one feature more, the
+first: 1 where the cell is missing, and then all others are 0.  So every row has the same length
+still, and the bound is the same.  Sums with this feature count the rows in which two columns are
+known, and give the means of a column in them, from which scores and tests take the covariances of
+available cases (:attr:`ReleasedFeatures.counted`); or it is a level like any other.
 
 *How many features.*  Two cosines tell a monotone relation from a bent one, more tell finer shapes;
 the sensitivity is the same, but the noise is shared by the variances too, which fall with r.
@@ -103,10 +103,12 @@ _BLOCK = 1 << 12
 # Of the rank maps: the range on asinh scale of columns without bounds, and the levels.
 _LOG_RANGE, _LEVELS = 16.0, 12
 _RANK_SHARES = (0.1, 0.3)  # least and most of the budget for them
-# A column with so few known cells that its noise would be raised to more than so many times what is
-# usual counts for less.  What is raised less stays unbiased: a column between two others explains
-# what they have in common only as long as its covariances are right.
+# A pair of columns counts for less that fewer rows know than the median pair, by more than so many
+# times.  What more rows know stays unbiased: a column between two others explains what they have in
+# common only as long as its covariances are right.
 _MOST_RAISED = 3.0
+# And a pair that so few rows know for each of its features that they would fit any noise.
+_ROWS_A_FEATURE = 3.0
 
 
 def cosine_features(ranks: np.ndarray, *, n_features: int, decay: float) -> np.ndarray:
@@ -144,9 +146,8 @@ class Features(ReleaseKind):
     A numeric column gives cosines of its private ranks, a discrete one contrasts of its levels.  A
     column needs no bounds: ranks have none.  Without bounds numbers beyond 4.4
     million are clipped, and near 0 they are told apart by 0.008; with bounds, by a 4096th of their
-    distance.  Missing cells that are left out are taken to be missing independently of each other:
-    where columns are missing together, correlations come out too large, and edges are false.  Take
-    :class:`jaxcd.Discretised` there.
+    distance.  Where cells are missing, a pair of columns counts in the
+    rows that know both.
 
     Args:
         n_features: cosines of a numeric column, 2 to 32; None chooses 2 to 6 by the public facts
@@ -226,12 +227,12 @@ class Features(ReleaseKind):
 
     def sizes(self, domain: Domain) -> tuple[int, ...]:
         """The number of features of each column: ``n_features`` (2 where it is left to be chosen),
-        or the number of levels less one.
+        or the number of levels less one; and one more where cells may be missing.
         """
         return tuple(
-            (self.n_features or 2)
+            (self.n_features or 2) + (column.missing is not None)
             if column.cardinality is None
-            else column.cardinality - (column.missing is not None) - 1
+            else column.cardinality - 1  # a missing cell is one of them
             for column in domain.columns.values()
         )
 
@@ -373,55 +374,94 @@ class ReleasedFeatures(Release):
 
     @cached_property
     def counted(self) -> ReleasedFeatures:
-        """What scores and tests count in: this release, or, where missing cells are left out, its
-        sums as they would be of n' rows without missing cells; post-processing.
+        """What scores and tests count in: this release, or, where missing cells are left out, the
+        moments of available cases, as they would be of n' rows without missing cells;
+        post-processing.
 
-        With N_j the trace of column j's block, the rows that know it, a sum over pairs of columns
-        is multiplied with n' n / (N_j N_l), one over a single column with n' / N_j, and n' is the
-        median of N_j N_l / n: unbiased where cells are missing completely at random and
-        independently of each other.  Of a column that so few rows know that its noise would be
-        raised to more than 3 times what is usual, the covariances are less, by the cube of what
-        would keep it there: one noise is told of all, and one such column would drown the others.
+        The covariance of two columns is that of the rows that know both, whose number N_jl and
+        sums are released: unbiased where cells are missing completely at random, whatever is
+        missing together.  n' is the median of N_jl.  Of a pair that fewer rows know than a third of
+        that, or than 3 for each of its features, the covariances are less, by the cube of the
+        quotient: one noise and one number of rows are told of all, and such a pair would drown the
+        others.
         """
         domain = self.domain
-        may_miss = [column.missing is not None for column in domain.columns.values()]
+        may_miss = tuple(column.missing is not None for column in domain.columns.values())
         if self.missing is not Missing.IGNORE or not any(may_miss):
             return self
-        n, diagonal = float(self.n_samples), np.diag(self.moments)[1:]
-        known = np.array(
-            [
-                min(max(float(diagonal[block].sum()), 1.0), n) if may and block.size else n
-                for block, may in zip(self.blocks, may_miss, strict=True)
-            ]
+        n, places = float(self.n_samples), range(len(may_miss))
+        marks = [
+            block[0] if may else None for may, block in zip(may_miss, self.blocks, strict=True)
+        ]
+        waves = [block[may:] for may, block in zip(may_miss, self.blocks, strict=True)]
+        products, sums = self.moments[1:, 1:], self.moments[0, 1:] / self.anchor
+
+        def lacking(j: int, k: int) -> float:
+            """The rows in which both are missing."""
+            one, other = marks[j], marks[k]
+            return 0.0 if one is None or other is None else float(products[one, other])
+
+        def of_known(j: int, k: int) -> np.ndarray:
+            """The sums of j's features over the rows that know k."""
+            found: np.ndarray = sums[waves[j]]
+            return found if (mark := marks[k]) is None else found - products[waves[j], mark]
+
+        known = [min(max(n - lacking(j, j), 1.0), n) for j in places]
+        pairs = {
+            (j, k): min(
+                max(n - lacking(j, j) - lacking(k, k) + lacking(j, k), known[j] + known[k] - n, 1),
+                known[j],
+                known[k],
+            )
+            for j in places
+            for k in places[:j]
+        }
+        both = np.array([*pairs.values()] or [n])
+        sizes = tuple(len(wave) for wave in waves)
+        least = max(
+            float(np.median(both)) / _MOST_RAISED, _ROWS_A_FEATURE * sum(sorted(sizes)[-2:])
         )
-        pairs = (np.outer(known, known) / n)[np.triu_indices(len(known), 1)]
-        rows = round(float(np.median(pairs))) if pairs.size else self.n_samples
+        noises = np.minimum(both / least, 1.0) ** 2 / np.maximum(both, least)
         # Noise that drowns the counts must not leave fewer rows than a covariance needs.
-        rows = max(rows, min(self.n_samples, sum(self.sizes) + 2))
-        raised = n / known
-        kept = np.minimum(1.0, _MOST_RAISED * np.median(raised) / raised) ** 3
-        per_feature = np.repeat(raised, self.sizes)
-        factors = np.ones_like(self.moments) * (rows / n)
-        factors[1:, 1:] *= np.outer(per_feature, per_feature)
-        factors[0, 1:] *= per_feature
-        factors[1:, 0] *= per_feature
-        for block in self.blocks:
-            if block.size:
-                factors[np.ix_(block + 1, block + 1)] /= per_feature[block[0]]
-        moments = self.moments * factors
-        # towards those of independent features that are all alike
-        shares = np.repeat(kept, self.sizes)
-        alone = np.diag(rows / np.repeat(self.sizes, self.sizes))
-        moments[0, 1:] *= shares
-        moments[1:, 0] *= shares
-        moments[1:, 1:] = alone + np.outer(shares, shares) * (moments[1:, 1:] - alone)
-        noises = np.outer(kept, kept)[np.triu_indices(len(known), 1)] * rows / pairs
+        rows = max(round(float(np.median(both))), min(self.n_samples, sum(sizes) + 2))
+        means = [_no_longer_than_one(sums[waves[j]] / known[j]) for j in places]
+        ends = np.cumsum((0, *sizes))
+        covariance = np.zeros((ends[-1], ends[-1]))
+        for j in places:
+            count, own = max(known[j], least), slice(ends[j], ends[j + 1])
+            inside = products[np.ix_(waves[j], waves[j])] - known[j] * np.outer(means[j], means[j])
+            # towards features that are all alike
+            covariance[own, own] = (
+                inside + (count - known[j]) * np.eye(sizes[j]) / max(sizes[j], 1)
+            ) / count
+            for k in places[:j]:
+                count, kept = max(pairs[j, k], least), min(pairs[j, k] / least, 1.0) ** 2
+                shifts = [
+                    of_known(one, other) - pairs[j, k] * means[one]
+                    for one, other in ((j, k), (k, j))
+                ]
+                inside = (
+                    products[np.ix_(waves[j], waves[k])]
+                    - np.outer(means[j], shifts[1])
+                    - np.outer(shifts[0], means[k])
+                    - pairs[j, k] * np.outer(means[j], means[k])
+                    - np.outer(*shifts) / count
+                )
+                covariance[own, ends[k] : ends[k + 1]] = kept * inside / count
+                covariance[ends[k] : ends[k + 1], own] = kept * inside.T / count
+        # The sums of the rows that know another column have the noise of two numbers.
+        anchor = self.anchor / math.sqrt(1 + self.anchor**2)
+        whole = np.concatenate([[anchor], *means])
+        moments = np.outer(whole, whole)
+        moments[1:, 1:] += covariance
         return replace(
             self,
-            domain=observed_domain(domain, tuple(may_miss)),
+            domain=observed_domain(domain, may_miss),
             n_samples=rows,
-            moments=moments,
-            sigma=self.sigma * float(np.sqrt((noises**2).mean() if pairs.size else 1.0)),
+            sizes=sizes,
+            moments=rows * moments,
+            sigma=self.sigma * rows * math.sqrt(float((noises**2).mean())),
+            anchor=anchor,
         )
 
     _depend_on_reading: ClassVar[tuple[str, ...]] = ("counted",)
@@ -461,7 +501,7 @@ class ReleasedFeatures(Release):
         no part, from which noise makes no edges, and the more columns are discrete.
         """
         score = self.default_score()
-        pooled = min(sum(self.sizes) - int(score.settings["n_features"]), 15)
+        pooled = min(sum(self.counted.sizes) - int(score.settings["n_features"]), 15)
         discrete = np.array([float(c.is_discrete) for c in self.domain.columns.values()])
         return facts_of_rows(
             score.effective_samples,
@@ -546,10 +586,20 @@ def _moments_of(total: ExactSum, *, anchor: float, weighted: bool) -> np.ndarray
     return moments
 
 
+def _no_longer_than_one(vector: np.ndarray) -> np.ndarray:
+    """A mean of vectors of length one, which noise may have made longer."""
+    return vector / max(1.0, float(np.linalg.norm(vector)))
+
+
 def _level_vectors(k: int) -> np.ndarray:
-    """The features of each code, those of missing cells last: float64 (k + 1, k - 1)."""
-    levels = contrast_basis(k) / math.sqrt(1 - 1 / k) if k > 1 else np.zeros((1, 0))
-    return np.concatenate([levels, np.zeros((1, k - 1))])
+    """The features of each of k levels, float64 (k, k - 1)."""
+    return contrast_basis(k) / math.sqrt(1 - 1 / k) if k > 1 else np.zeros((1, 0))
+
+
+def _marked(vectors: np.ndarray, missing: np.ndarray) -> np.ndarray:
+    """With the feature of missing cells before them, (n, 1 + r), where all others are 0."""
+    mark = missing[:, None]
+    return np.hstack([mark, np.where(mark, 0.0, vectors)])
 
 
 def _bought(options: Features, door: Door, accountant: Accountant) -> ReleasedFeatures:
@@ -570,21 +620,22 @@ def _bought(options: Features, door: Door, accountant: Accountant) -> ReleasedFe
             door, accountant, numeric, rho=map_rho, log_range=_LOG_RANGE, n_levels=_LEVELS
         )
     sizes = options.sizes(domain)
-    levels = {
-        name: _level_vectors(size + 1)
-        for name, size in zip(domain.names, sizes, strict=True)
-        if name not in numeric
-    }
 
     def vector(block: Block, name: str) -> np.ndarray:
-        """The features of a column, zero where the cell is missing."""
-        if name in levels:
-            found: np.ndarray = levels[name][block.cells[name]]
-            return found
-        values = spread(block, name, domain[name], log_range=_LOG_RANGE)
+        """The features of a column."""
+        column = domain[name]
+        may_miss = column.missing is not None
+        if column.cardinality is not None:
+            codes = block.cells[name]
+            levels = _level_vectors(column.cardinality - may_miss)
+            if not may_miss:
+                found: np.ndarray = levels[codes]
+                return found
+            return _marked(levels[np.minimum(codes, len(levels) - 1)], codes == len(levels))
+        values = spread(block, name, column, log_range=_LOG_RANGE)
         ranks = maps.rank(numeric.index(name), values)
         waves = cosine_features(ranks, n_features=n_features, decay=options.decay)
-        return np.where(block.is_missing(name)[:, None], 0.0, waves)
+        return _marked(waves, block.is_missing(name)) if may_miss else waves
 
     sensitivity = feature_sensitivity(sizes, anchor=options.anchor)
     exact = door.sums(

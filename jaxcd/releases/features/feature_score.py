@@ -60,6 +60,7 @@ from typing import Any, final
 import numpy as np
 
 from jaxcd.checks import check_count, check_number
+from jaxcd.data.column_types import Column
 from jaxcd.data.interventions import Interventions
 from jaxcd.releases.base import Release, check_kind
 from jaxcd.releases.features.canonical_correlation import CanonicalCorrelation, raised
@@ -117,7 +118,7 @@ class FeatureScore(BatchedScore):
         }
         found = rare_levels(bought, effective_samples=_effective_samples(bought))
         self._rare = {
-            name: tuple(bought.domain[name].label(v) for v in found[column])
+            name: tuple(_label(bought.domain[name], v) for v in found[column])
             for column, name in enumerate(bought.names)
             if column in found
         }
@@ -225,11 +226,16 @@ class FeatureScore(BatchedScore):
                 self._determinants.update(zip(part, np.atleast_1d(values).tolist(), strict=True))
 
 
+def _label(column: Column, level: int) -> object:
+    """Of a level; of a numeric column only "missing" is one."""
+    return "missing" if column.cardinality is None else column.label(level)
+
+
 def _smooth(release: Any) -> list[np.ndarray]:
-    """The places of each column's features, of numeric columns the first two only."""
+    """The places of each column's features, of numeric columns the first two cosines only."""
     columns = release.domain.columns.values()
     return [
-        block[:_SMOOTH] if column.cardinality is None else block
+        block[: _SMOOTH + (column.missing is not None)] if column.cardinality is None else block
         for column, block in zip(columns, release.blocks, strict=True)
     ]
 

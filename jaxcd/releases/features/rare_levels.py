@@ -16,6 +16,9 @@ among the others.  Rows in rare levels are thereby pooled in one level, at the c
 they speak neither for nor against an edge.  The directions are orthonormal, so that noise on what
 remains is what it was: independent, of the same standard deviation.  The two largest levels of a
 column always stay, so that no column is emptied, and nothing changes where no level is rare.
+
+Where "missing" is a level, it has a feature of its own before the contrasts of the others, and that
+of a rare one is left out.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxcd.data.domain import observed_domain
 from jaxcd.ops.moments import contrast_basis
 
 __all__ = ["level_shares", "rare_levels", "rare_words", "remaining_directions", "without_levels"]
@@ -35,20 +39,32 @@ _LEAST_COUNT = 20.0
 _DEVIATIONS = 3.0
 
 
+def _marked(release: Any, column: int) -> bool:
+    """Whether the first feature of a column says that the cell is missing."""
+    return release.domain[release.names[column]].missing is not None
+
+
+def _mark(release: Any, column: int) -> int:
+    """The position of "missing" among the levels; of a numeric column 0."""
+    return int(release.domain[release.names[column]].missing_code or 0)
+
+
 def level_shares(release: Any, column: int) -> np.ndarray:
-    """The noisy shares of the levels of a discrete column of two or more, (k,); they add up to
-    1.
+    """The noisy shares of the levels of a discrete column of two or more, those of missing cells
+    last where these are a level: (k,); they add up to 1.
     """
-    k = int(release.sizes[column]) + 1
-    found: np.ndarray = (
-        math.sqrt(1 - 1 / k) * contrast_basis(k) @ release.means[release.blocks[column]] + 1 / k
-    )
-    return found
+    means = release.means[release.blocks[column]]
+    missing = means[: _marked(release, column)]
+    contrasts = means[len(missing) :]
+    k = len(contrasts) + 1
+    known = 1 - missing.sum()
+    found: np.ndarray = math.sqrt(1 - 1 / k) * contrast_basis(k) @ contrasts + known / k
+    return np.concatenate([found, missing])
 
 
 def rare_levels(release: Any, *, effective_samples: float) -> dict[int, tuple[int, ...]]:
     """The rare levels of each discrete column that has any, by position; a function of released
-    numbers.
+    numbers.  Of a numeric column "missing" may be one, by the position 0.
 
     Args:
         release: of features.
@@ -58,13 +74,17 @@ def rare_levels(release: Any, *, effective_samples: float) -> dict[int, tuple[in
     rows = max(effective_samples, math.e)
     by_score = rows * release.noise**2 * max(release.sizes, default=0) / math.log(rows)
     for column, name in enumerate(release.names):
-        k = release.domain[name].cardinality or 0
-        if k < 3 or release.sizes[column] != k - 1:
+        k = release.domain[name].cardinality
+        if k is None:
+            shares, k = release.means[release.blocks[column]][: _marked(release, column)], 2
+            most = len(shares)
+        elif k < 3 or release.sizes[column] != k - 1:
             continue
+        else:
+            shares, most = level_shares(release, column), k - 2
         by_noise = _DEVIATIONS * release.noise * (1 - 1 / k) / release.anchor
-        shares = level_shares(release, column)
         least = max(by_score, by_noise, _LEAST_COUNT / release.n_samples)
-        smallest_first = np.argsort(shares, kind="stable")[: k - 2]
+        smallest_first = np.argsort(shares, kind="stable")[:most]
         if rare := tuple(sorted(int(v) for v in smallest_first if shares[v] < least)):
             found[column] = rare
     return found
@@ -96,6 +116,18 @@ def remaining_directions(k: int, rare: tuple[int, ...]) -> np.ndarray:
     return found
 
 
+def _directions(release: Any, column: int, rare: tuple[int, ...]) -> np.ndarray:
+    """What remains of a column's features, orthonormal columns (size, size - #rare)."""
+    size = release.sizes[column]
+    if not _marked(release, column):
+        return remaining_directions(size + 1, rare)
+    mark = _mark(release, column)
+    known = remaining_directions(size, tuple(v for v in rare if v != mark))
+    part = np.zeros((size, 1 + known.shape[1]))
+    part[0, 0], part[1:, 1:] = 1.0, known
+    return part[:, 1:] if mark in rare else part
+
+
 def without_levels(release: Any, rare: dict[int, tuple[int, ...]]) -> Any:
     """The release with the features that are zero on the rare levels: post-processing, with noise
     as before; the same release where there are none.
@@ -103,8 +135,14 @@ def without_levels(release: Any, rare: dict[int, tuple[int, ...]]) -> Any:
     if not rare:
         return release
     sizes, parts = [], [np.ones((1, 1))]
+    unmarked = [
+        _marked(release, column) and _mark(release, column) in rare.get(column, ())
+        for column in range(len(release.sizes))
+    ]
     for column, size in enumerate(release.sizes):
-        part = remaining_directions(size + 1, rare[column]) if column in rare else np.eye(size)
+        part = np.eye(size)
+        if column in rare:
+            part = _directions(release, column, rare[column])
         parts.append(part)
         sizes.append(part.shape[1])
     whole = np.zeros((sum(p.shape[0] for p in parts), sum(p.shape[1] for p in parts)))
@@ -112,4 +150,9 @@ def without_levels(release: Any, rare: dict[int, tuple[int, ...]]) -> Any:
     for part in parts:
         whole[row : row + part.shape[0], place : place + part.shape[1]] = part
         row, place = row + part.shape[0], place + part.shape[1]
-    return replace(release, sizes=tuple(sizes), moments=whole.T @ release.moments @ whole)
+    return replace(
+        release,
+        domain=observed_domain(release.domain, unmarked),
+        sizes=tuple(sizes),
+        moments=whole.T @ release.moments @ whole,
+    )
