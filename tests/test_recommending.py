@@ -327,7 +327,7 @@ def test_what_is_refused():
         jaxcd.recommend(mixed, 100, budget=PURE)
     for linear in (False, True):
         refused(
-            DomainError, "delta > 0", jaxcd.recommend, numeric(3), 100, budget=PURE, linear=linear
+            DomainError, "delta above 0", jaxcd.recommend, numeric(3), 100, budget=PURE, linear=linear
         )
 
 
@@ -493,3 +493,19 @@ def test_many_numeric_columns_are_bought_by_the_signs_of_chosen_pairs(linear):
     assert "of 19,900 pairs of columns; with fewer than 120 expect" in warning
     assert found(4, 20_000).kind != jaxcd.Tetrachoric()
     assert (found(20, 20_000).kind == jaxcd.SecondMoments()) == linear
+
+
+@pytest.mark.parametrize("n_samples", [50_000, 500])
+def test_columns_without_bounds_are_told_what_counts_as_equal(n_samples: int) -> None:
+    """Of numbers such as 1e5 + e nothing was found, and nothing was said."""
+    budget = jaxcd.Budget(1.0, 1e-6)
+    columns = {f"x{i}": jaxcd.Numeric(missing=True) for i in range(5)}
+    columns["height"] = jaxcd.Numeric(0, 3, missing=True)
+    advice = jaxcd.recommend(jaxcd.Domain(columns), n_samples, budget=budget)
+    kind = advice.kind
+    assert isinstance(kind, jaxcd.Features if n_samples > 1_000 else jaxcd.Discretised)
+    (said,) = (reason for reason in advice.reasons if "No bounds" in reason)
+    assert "'x0', 'x1', 'x2' and 2 more" in said and f"{kind.step:.2g} near 0" in said
+    bounded = {name: jaxcd.Numeric(0, 3, missing=True) for name in columns}
+    advice = jaxcd.recommend(jaxcd.Domain(bounded), n_samples, budget=budget)
+    assert not any("No bounds" in reason for reason in advice.reasons)

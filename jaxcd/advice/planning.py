@@ -15,7 +15,7 @@ from typing import Any
 
 from jaxcd.checks import check_whole, counted
 from jaxcd.citests import CITest
-from jaxcd.data import Domain
+from jaxcd.data import Domain, Numeric
 from jaxcd.data.domain import as_domain
 from jaxcd.decisions import Decider, TreeOptions
 from jaxcd.errors import OptionError, SensitivityError
@@ -177,3 +177,26 @@ def _check_budget(budget: Budget) -> None:
         raise OptionError(
             f"budget = {budget!r} is not a Budget; there is nothing to plan without one"
         )
+
+
+def resolution_words(domain: Domain, step: float) -> tuple[str, ...]:
+    """What a release by ranks does not tell apart in columns without bounds, in one sentence; none
+    where there are no such columns.
+
+    Args:
+        domain: public.
+        step: near 0, and elsewhere as a share of a number's size.
+    """
+    unbounded = [
+        repr(name)
+        for name, column in domain.columns.items()
+        if isinstance(column, Numeric) and column.lower is None
+    ]
+    if not unbounded:
+        return ()
+    more = f" and {len(unbounded) - 3} more" if len(unbounded) > 3 else ""
+    return (
+        f"No bounds are declared of {', '.join(unbounded[:3])}{more}: numbers there count as equal "
+        f"where they differ by less than {step:.2g} near 0, or elsewhere by {step:.2%} of their "
+        "size. Declare bounds of columns whose numbers lie closer together.",
+    )

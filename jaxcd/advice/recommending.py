@@ -53,7 +53,7 @@ from jaxcd.advice.choosing import (
     n_known_cells,
     nominal_beside_numeric,
 )
-from jaxcd.advice.planning import check_facts, plan, plan_release
+from jaxcd.advice.planning import check_facts, plan, plan_release, resolution_words
 from jaxcd.checks import check_flag, shown_count
 from jaxcd.data import Domain, Numeric
 from jaxcd.data.interventions import Interventions
@@ -553,7 +553,8 @@ def _of_any_shape(
         f"features hide less than {most:.0%} of the {counted}, but where children are functions of "
         "weighted sums of their parents",
     )
-    return _release(kind, (reason, planned.words), (tables, *others), None)
+    reasons = (reason, planned.words, *resolution_words(domain, kind.step))
+    return _release(kind, reasons, (tables, *others), None)
 
 
 def _in_quantiles(
@@ -566,6 +567,7 @@ def _in_quantiles(
         f"Numeric columns are cut at quantiles that the budget buys, into {kind.bins} bins each, "
         "and go into tables.",
         planned.words,
+        *resolution_words(domain, kind.step),
     )
     in_levels = kind.in_levels(domain)
     n_chosen = Marginals().n_selected(in_levels, n_samples, budget=budget)

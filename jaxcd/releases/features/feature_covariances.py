@@ -199,6 +199,7 @@ class Features(ReleaseKind):
     title: ClassVar[str] = (
         "covariances of features, and the graph of the highest score of additive models"
     )
+    step: ClassVar[float] = 2 * _LOG_RANGE / (1 << _LEVELS)
     needs_delta: ClassVar[bool] = True
     takes_people: ClassVar[bool] = True
 

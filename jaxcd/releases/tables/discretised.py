@@ -119,6 +119,7 @@ class Discretised(ReleaseKind):
     title: ClassVar[str] = (
         "tables of numeric columns cut at their quantiles, and the graph of the highest set score"
     )
+    step: ClassVar[float] = 2 * _LOG_RANGE / (1 << _LEVELS)
     needs_delta: ClassVar[bool] = True
     takes_people: ClassVar[bool] = True
 
