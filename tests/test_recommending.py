@@ -327,7 +327,13 @@ def test_what_is_refused():
         jaxcd.recommend(mixed, 100, budget=PURE)
     for linear in (False, True):
         refused(
-            DomainError, "delta above 0", jaxcd.recommend, numeric(3), 100, budget=PURE, linear=linear
+            DomainError,
+            "delta above 0",
+            jaxcd.recommend,
+            numeric(3),
+            100,
+            budget=PURE,
+            linear=linear,
         )
 
 

@@ -328,6 +328,39 @@ def test_columns_that_hardly_any_row_knows_are_not_joined(known, together) -> No
         assert not jaxcd.search(bought).graph.adjacent("a", "b"), seed
 
 
+@pytest.mark.parametrize("epsilon", [0.05, 8.0, np.inf])
+@pytest.mark.parametrize("n", [16, 60])
+def test_searches_of_features_end_whatever_is_missing_and_however_noise_falls(n, epsilon) -> None:
+    """What was paid for is searched: counts that noise drowns, columns that nobody filled in."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        rates = rng.permutation([0.0, 0.1, 0.5, 0.95, 1.0])[:4]
+        names = ["kind", "one", "dose", "age"]
+        kinds = {
+            "kind": jaxcd.Categorical((0, 1, 2), missing=True),
+            "one": jaxcd.Categorical((0,), missing=True),
+            "dose": jaxcd.Numeric(-4, 4, missing=True),
+            "age": jaxcd.Numeric(-4, 4),
+        }
+        values = np.column_stack([rng.integers(0, 3, n), np.zeros(n), rng.normal(size=(n, 2))])
+        values[:, :3][rng.random((n, 3)) < rates[:3]] = np.nan
+        data = jaxcd.Dataset.from_array(values, names=names, domain=jaxcd.Domain(kinds))
+        budget = jaxcd.NO_PRIVACY if epsilon == np.inf else jaxcd.Budget(epsilon, 1e-6)
+        noise = None if epsilon == np.inf else jaxcd.SimulatedNoise(jax.random.key(seed))
+        bought = jaxcd.release(data, jaxcd.Features(n_features=2), budget=budget, noise=noise)
+        for reading in ("ignore", "level"):
+            run = jaxcd.search(bought, missing=reading)
+            assert np.isfinite(jaxcd.edge_confidence(bought, run, n_draws=2).adjacency).all()
+            tested = jaxcd.pc(
+                bought,
+                test=jaxcd.CanonicalCorrelation(),
+                decider=jaxcd.Threshold(),
+                budget=jaxcd.NO_PRIVACY,
+                missing=reading,
+            )
+            assert tested.graph.names == run.graph.names == tuple(names)
+
+
 def test_missing_as_a_level_of_features_is_seen_and_left_out_where_it_is_rare() -> None:
     rng, n = np.random.default_rng(0), 5_000
     frame = pd.DataFrame(

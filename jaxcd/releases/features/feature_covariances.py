@@ -432,9 +432,8 @@ class ReleasedFeatures(Release):
             count, own = max(known[j], least), slice(ends[j], ends[j + 1])
             inside = products[np.ix_(waves[j], waves[j])] - known[j] * np.outer(means[j], means[j])
             # towards features that are all alike
-            covariance[own, own] = (
-                inside + (count - known[j]) * np.eye(sizes[j]) / max(sizes[j], 1)
-            ) / count
+            alike = (count - known[j]) * np.eye(sizes[j]) / max(sizes[j], 1)
+            covariance[own, own] = _no_longer_than_one((inside + alike) / count)
             for k in places[:j]:
                 count, kept = max(pairs[j, k], least), min(pairs[j, k] / least, 1.0) ** 2
                 shifts = [
@@ -448,8 +447,9 @@ class ReleasedFeatures(Release):
                     - pairs[j, k] * np.outer(means[j], means[k])
                     - np.outer(*shifts) / count
                 )
-                covariance[own, ends[k] : ends[k + 1]] = kept * inside / count
-                covariance[ends[k] : ends[k + 1], own] = kept * inside.T / count
+                inside = kept * _no_longer_than_one(inside / count)
+                covariance[own, ends[k] : ends[k + 1]] = inside
+                covariance[ends[k] : ends[k + 1], own] = inside.T
         # The sums of the rows that know another column have the noise of two numbers.
         anchor = self.anchor / math.sqrt(1 + self.anchor**2)
         whole = np.concatenate([[anchor], *means])
@@ -587,9 +587,9 @@ def _moments_of(total: ExactSum, *, anchor: float, weighted: bool) -> np.ndarray
     return moments
 
 
-def _no_longer_than_one(vector: np.ndarray) -> np.ndarray:
-    """A mean of vectors of length one, which noise may have made longer."""
-    return vector / max(1.0, float(np.linalg.norm(vector)))
+def _no_longer_than_one(mean: np.ndarray) -> np.ndarray:
+    """A mean of vectors of length one or of their products, which noise may have made longer."""
+    return mean / max(1.0, float(np.linalg.norm(mean)))
 
 
 def _level_vectors(k: int) -> np.ndarray:
