@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -118,6 +119,7 @@ def written() -> str:
 
 def main() -> None:
     """Writes the page."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     DOCUMENT.write_text(written(), encoding="utf-8")
     print(f"wrote {DOCUMENT}")
 

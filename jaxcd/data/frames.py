@@ -223,8 +223,11 @@ def _raw_of_series(name: str, series: Any) -> RawColumn:
         )
     if dtype == nw.Object:
         return _raw_of_cells(name, _objects(series.to_list()))
-    if dtype == nw.Unknown and getattr(series.to_native(), "dtype", np.dtype("V")).kind in "fc":
-        return _raw_of_cells(name, series.to_numpy())
+    if dtype == nw.Unknown:  # such as pandas' sparse numbers and periods
+        own = getattr(series.to_native(), "dtype", np.dtype("V"))
+        if own.kind in "biufc":
+            return _raw_of_cells(name, np.asarray(series.to_numpy()))
+        dtype = own
     if dtype not in (nw.String, nw.Categorical, nw.Enum):
         return _of_odd_type(name, dtype, len(series))
     try:

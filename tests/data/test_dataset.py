@@ -618,3 +618,12 @@ def test_a_fraction_among_rows_leaves_large_whole_numbers_what_they_are() -> Non
     domain = Domain({"a": Numeric(), "b": Ordinal((0, 2**53 + 1))})
     rows = [[0.5, 2**53 + 1], [1, 0]]
     assert Dataset.from_array(rows, domain=domain, strict=True).column("b").tolist() == [1, 0]
+
+
+def test_types_of_pandas_alone_are_numbers_or_named() -> None:
+    both = [0, 1, 1, 0]
+    sparse = pd.DataFrame({"a": pd.arrays.SparseArray([0, 1, 0, 1]), "b": both})
+    assert Dataset.from_frame(sparse).codes.tolist() == [[0, 0], [1, 1], [0, 1], [1, 0]]
+    months = pd.DataFrame({"a": pd.period_range("2020", periods=4, freq="M"), "b": both})
+    with pytest.raises(DataError, match=r"'a', row 1: a cell holds a period\[M\]"):
+        Dataset.from_frame(months)

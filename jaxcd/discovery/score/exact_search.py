@@ -55,7 +55,7 @@ def exact_search(score: LocalScore, *, knowledge: Knowledge | None = None) -> np
         raise OptionError(
             f"score: {d} variables are too many for an exact search, which needs memory for 2^{d} "
             "subsets; "
-            f"use ordering_search above {_MAX_VARIABLES}"
+            f"use jaxcd.ges or jaxcd.discovery.ordering_search above {_MAX_VARIABLES}"
         )
     limits = Limits.of(knowledge, score.names)
     score = limits.within(score)
