@@ -284,7 +284,7 @@ class Features(ReleaseKind):
         rho = ledger.remaining_rho
         rho *= self.shares(domain, n_samples, rho=rho)[1]
         kind = self.chosen(domain, n_samples, rho=rho)
-        sizes = [size for size in kind.sizes(domain) if size > 0]
+        sizes = [size for size in kind.sizes(_without_marks(domain)) if size > 0]
         # Features of length one: the variance of each is one over their number.
         noise = kind.noise(domain, rho=rho) * sum(sizes) / max(len(sizes), 1)
         return Plan.of(noise, n_samples, number="correlation of two features", unit=budget.unit)
@@ -585,6 +585,11 @@ def _moments_of(total: ExactSum, *, anchor: float, weighted: bool) -> np.ndarray
     moments[0] *= anchor
     moments[:, 0] *= anchor
     return moments
+
+
+def _without_marks(domain: Domain) -> Domain:
+    """The domain whose columns have no feature for missing cells."""
+    return observed_domain(domain, [True] * domain.n_columns)
 
 
 def _no_longer_than_one(mean: np.ndarray) -> np.ndarray:
