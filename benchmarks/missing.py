@@ -10,85 +10,146 @@ of complete rows whose domain still says that cells may be missing, as it must w
 public: what it costs to declare them, whether or not any is missing.  The epsilon ``none`` is
 without privacy: ``jaxcd.ges`` on the rows.  Against the true CPDAG; means over runs (run r: data
 seed r + 50, missing cells by seed r, noise seed r + 777).
+
+"mixed-10" are random mixed models of so many columns (as in ``benchmarks.mixed``, model 300 + r),
+by ``jaxcd.Features``, which ``none`` has without privacy.  "mixed-10 forms": half of the columns
+are one form, which is missing as a whole; a pair is then known by (1 - rate) n rows or more, and
+*complete* has (1 - rate) n.
 """
 
 from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 import jaxcd
 from benchmarks import experiment as ex
+from benchmarks.mixed import FIRST_MODEL, MixedModel
 from benchmarks.sources import load_networks
 from jaxcd.data import BayesianNetwork
 
 DELTA = 1e-6
 NONE = "none"
+MIXED, FORMS = "mixed-", " forms"
 KEY = ("network", "n_samples", "rate", "epsilon", "n_runs")
 
 
-def with_holes(data: jaxcd.Dataset, rate: float, seed: int) -> jaxcd.Dataset:
-    """Discrete data whose cells are missing completely at random."""
+def with_holes(
+    data: jaxcd.Dataset, rate: float, seed: int, *, forms: bool = False
+) -> jaxcd.Dataset:
+    """Data whose cells are missing completely at random.
+
+    Args:
+        forms: the first half of the columns is missing together, and no other.
+    """
     domain = jaxcd.Domain(
-        {name: jaxcd.Categorical(c.levels, missing=True) for name, c in data.domain.columns.items()}
+        {name: replace(column, missing=()) for name, column in data.domain.columns.items()}
     )
-    codes = np.array(data.codes)
-    gone = np.random.default_rng(seed).random(codes.shape) < rate
-    missing = np.array([column.missing_code for column in domain.columns.values()])
-    codes[gone] = missing[np.nonzero(gone)[1]]
-    return jaxcd.Dataset.from_codes(codes, domain=domain)
+    rng = np.random.default_rng(seed)
+    gone = rng.random((data.n_samples, len(data.names))) < rate
+    if forms:
+        gone[:] = gone[:, :1]
+        gone[:, len(data.names) // 2 :] = False
+    frame = data.to_frame().astype(object).mask(gone)
+    return jaxcd.Dataset.from_frame(frame, domain=domain)
+
+
+class _Network:
+    """The rows of a network, and its CPDAG."""
+
+    kind: jaxcd.ReleaseKind | None = None
+    forms = False
+
+    def __init__(self, network: BayesianNetwork) -> None:
+        self._network = network
+
+    def rows(self, n: int, run: int) -> jaxcd.Dataset:
+        return self._network.sample(n, key=ex.key(50, run))
+
+    def truth(self, run: int) -> jaxcd.MixedGraph:
+        return self._network.cpdag()
+
+
+class _Mixed:
+    """A random mixed model for every run."""
+
+    kind: jaxcd.ReleaseKind | None = jaxcd.Features()
+
+    def __init__(self, name: str) -> None:
+        self.forms = name.endswith(FORMS)
+        self._n_columns = int(name.removeprefix(MIXED).removesuffix(FORMS))
+
+    def _model(self, run: int) -> MixedModel:
+        return MixedModel.draw(self._n_columns, FIRST_MODEL + run)
+
+    def rows(self, n: int, run: int) -> jaxcd.Dataset:
+        return self._model(run).sample(n)
+
+    def truth(self, run: int) -> jaxcd.MixedGraph:
+        return self._model(run).cpdag()
 
 
 def measure(
-    network: BayesianNetwork, n: int, rate: float, epsilon: float | None, runs: int
+    source: _Network | _Mixed, n: int, rate: float, epsilon: float | None, runs: int
 ) -> dict[str, Any]:
     """``runs`` tables with missing cells, each searched in both readings, and complete ones of a
     domain without and with missing cells.
     """
     found: dict[str, list[Any]] = {"ignore": [], "level": [], "complete": [], "declared": []}
-    kind: Any = None
+    known = round((1 - rate) ** (1 if source.forms else 2) * n)
     for seed in range(runs):
-        holes = with_holes(network.sample(n, key=ex.key(50, seed)), rate, seed)
-        complete = network.sample(round((1 - rate) ** 2 * n), key=ex.key(50, seed))
-        if epsilon is None:
+        complete = source.rows(known, seed)
+        tables = {
+            "holes": with_holes(source.rows(n, seed), rate, seed, forms=source.forms),
+            "complete": complete,
+            "declared": with_holes(complete, 0.0, seed),
+        }
+        if epsilon is None and source.kind is None:
+            off: dict[str, Any] = {"budget": jaxcd.NO_PRIVACY, "max_parents": 4}
             for reading in ("ignore", "level"):
-                run = jaxcd.ges(holes, budget=jaxcd.NO_PRIVACY, missing=reading, max_parents=4)
-                found[reading].append(run.graph)
-            run = jaxcd.ges(complete, budget=jaxcd.NO_PRIVACY, max_parents=4)
-            found["complete"].append(run.graph)
-            run = jaxcd.ges(with_holes(complete, 0.0, seed), budget=jaxcd.NO_PRIVACY, max_parents=4)
-            found["declared"].append(run.graph)
+                found[reading].append(jaxcd.ges(tables["holes"], missing=reading, **off).graph)
+            for name in ("complete", "declared"):
+                found[name].append(jaxcd.ges(tables[name], **off).graph)
             continue
-        budget = jaxcd.Budget(epsilon, DELTA)
+        budget = jaxcd.NO_PRIVACY if epsilon is None else jaxcd.Budget(epsilon, DELTA)
+        noise = None if epsilon is None else jaxcd.SimulatedNoise(ex.key(777, seed))
         bought = {}
-        declared = with_holes(complete, 0.0, seed)
-        for name, data in (("holes", holes), ("complete", complete), ("declared", declared)):
-            kind = jaxcd.recommend(data.domain, data.n_samples, budget=budget).kind
-            noise = jaxcd.SimulatedNoise(ex.key(777, seed))
+        for name, data in tables.items():
+            advised = jaxcd.recommend(data.domain, data.n_samples, budget=budget).kind
+            kind: Any = source.kind or advised
             bought[name] = jaxcd.release(data, kind, budget=budget, noise=noise)
         for reading in ("ignore", "level"):
             found[reading].append(jaxcd.search(bought["holes"], missing=reading).graph)
         for name in ("complete", "declared"):
             found[name].append(jaxcd.search(bought[name]).graph)
+    truths = [source.truth(seed) for seed in range(runs)]
     scores = {
         f"{name}_{column}": values
         for column, graphs in found.items()
-        for name, values in ex.scores(graphs, network.cpdag()).items()
+        for name, values in ex.scores(graphs, truths).items()
     }
-    return {"known": round((1 - rate) ** 2 * n), **ex.means(scores)}
+    return {"known": known, **ex.means(scores)}
 
 
 def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
     """A row a network, rate and epsilon."""
-    for name, network in load_networks(chosen.networks, chosen.data).items():
+    mixed = [name for name in chosen.networks if name.startswith(MIXED)]
+    others = [name for name in chosen.networks if name not in mixed]
+    loaded = load_networks(others, chosen.data) if others else {}
+    sources: dict[str, _Network | _Mixed] = {
+        **{name: _Network(network) for name, network in loaded.items()},
+        **{name: _Mixed(name) for name in mixed},
+    }
+    for name, source in sources.items():
         for rate in chosen.rates:
             for epsilon in chosen.epsilons:
                 number = None if epsilon == NONE else float(epsilon)
                 values = (name, chosen.rows, rate, epsilon, chosen.runs)
-                yield values, measure, network, chosen.rows, rate, number, chosen.runs
+                yield values, measure, source, chosen.rows, rate, number, chosen.runs
 
 
 EXPERIMENT = ex.Experiment(
