@@ -361,6 +361,22 @@ def test_searches_of_features_end_whatever_is_missing_and_however_noise_falls(n,
             assert tested.graph.names == run.graph.names == tuple(names)
 
 
+def test_no_more_cosines_count_than_the_rows_that_know_a_pair_would_have_got() -> None:
+    kept = {}
+    for share in (0.0, 0.6):
+        domain = jaxcd.Domain({f"x{j}": jaxcd.Numeric(-4, 4, missing=True) for j in range(8)})
+        rng = np.random.default_rng(0)
+        values = rng.normal(size=(10_000, 8))
+        values[rng.random(values.shape) < share] = np.nan
+        data = jaxcd.Dataset.from_array(values, names=list(domain.names), domain=domain)
+        noise = jaxcd.SimulatedNoise(jax.random.key(0))
+        bought = jaxcd.release(data, jaxcd.Features(), budget=jaxcd.Budget(1.0, 1e-6), noise=noise)
+        kept[share] = bought.counted.sizes[0]
+        assert bought.sizes[0] == 1 + kept[0.0]
+        assert bought.counted.moments.shape == (1 + 8 * kept[share],) * 2
+    assert kept == {0.0: 4, 0.6: 2}
+
+
 def test_missing_as_a_level_of_features_is_seen_and_left_out_where_it_is_rare() -> None:
     rng, n = np.random.default_rng(0), 5_000
     frame = pd.DataFrame(

@@ -384,7 +384,7 @@ class ReleasedFeatures(Release):
         missing together.  n' is the median of N_jl.  Of a pair that fewer rows know than a third of
         that, or than 3 for each of its features, the covariances are less, by the cube of the
         quotient: one noise and one number of rows are told of all, and such a pair would drown the
-        others.
+        others.  Of a numeric column as many cosines stay as such rows would have got.
         """
         domain = self.domain
         may_miss = tuple(column.missing is not None for column in domain.columns.values())
@@ -455,7 +455,7 @@ class ReleasedFeatures(Release):
         whole = np.concatenate([[anchor], *means])
         moments = np.outer(whole, whole)
         moments[1:, 1:] += covariance
-        return replace(
+        counted = replace(
             self,
             domain=observed_domain(domain, may_miss),
             n_samples=rows,
@@ -464,6 +464,27 @@ class ReleasedFeatures(Release):
             sigma=self.sigma * rows * math.sqrt(float((noises**2).mean())),
             anchor=anchor,
         )
+        return counted._of_fewer_cosines()
+
+    def _of_fewer_cosines(self) -> ReleasedFeatures:
+        """Without the cosines that would not have been bought had it been public how few rows know
+        a pair (:meth:`Features.chosen`).
+        """
+        columns = self.domain.columns.values()
+
+        def cut(most: int) -> tuple[int, ...]:
+            return tuple(
+                min(size, most) if column.cardinality is None else size
+                for column, size in zip(columns, self.sizes, strict=True)
+            )
+
+        most = max(self.sizes, default=0)
+        while most > 2 and 2 * most * math.sqrt(sum(cut(most))) * self.noise > _NOISY_SHARE:
+            most -= 1
+        sizes = cut(most)
+        first = [block[:size] for block, size in zip(self.blocks, sizes, strict=True)]
+        kept = np.concatenate([np.zeros(1, dtype=int), *(1 + block for block in first)])
+        return replace(self, sizes=sizes, moments=self.moments[np.ix_(kept, kept)])
 
     _depend_on_reading: ClassVar[tuple[str, ...]] = ("counted",)
 
