@@ -83,6 +83,7 @@ from jaxcd.releases.bought_ranks import bought_ranks, share_of_maps, spread
 from jaxcd.releases.features.canonical_correlation import LEAST_EIGENVALUE, feature_tests
 from jaxcd.releases.features.feature_models import fit_features
 from jaxcd.releases.features.feature_score import FeatureScore
+from jaxcd.releases.features.known_pairs import NOISY_SHARE, in_known_pairs
 from jaxcd.releases.plans import Plan
 from jaxcd.releases.release_file import first_edition_charges
 from jaxcd.scores.base import LocalScore
@@ -98,17 +99,10 @@ __all__ = [
 
 _GRID = 2.0**-15
 _MOST_CHOSEN = 6
-_NOISY_SHARE = 0.5
 _BLOCK = 1 << 12
 # Of the rank maps: the range on asinh scale of columns without bounds, and the levels.
 _LOG_RANGE, _LEVELS = 16.0, 12
 _RANK_SHARES = (0.1, 0.3)  # least and most of the budget for them
-# A pair of columns counts for less that fewer rows know than the median pair, by more than so many
-# times.  What more rows know stays unbiased: a column between two others explains what they have in
-# common only as long as its covariances are right.
-_MOST_RAISED = 3.0
-# And a pair that so few rows know for each of its features that they would fit any noise.
-_ROWS_A_FEATURE = 3.0
 
 
 def cosine_features(ranks: np.ndarray, *, n_features: int, decay: float) -> np.ndarray:
@@ -259,7 +253,7 @@ class Features(ReleaseKind):
             options = replace(self, n_features=r)
             total = sum(options.sizes(domain))
             spectrum = 2 * r * math.sqrt(total) * options.noise(domain, rho=rho) / n_samples
-            if spectrum <= _NOISY_SHARE and n_samples > total + 1:
+            if spectrum <= NOISY_SHARE and n_samples > total + 1:
                 return options
         return replace(self, n_features=2)
 
@@ -375,116 +369,11 @@ class ReleasedFeatures(Release):
 
     @cached_property
     def counted(self) -> ReleasedFeatures:
-        """What scores and tests count in: this release, or, where missing cells are left out, the
-        moments of available cases, as they would be of n' rows without missing cells;
-        post-processing.
-
-        The covariance of two columns is that of the rows that know both, whose number N_jl and
-        sums are released: unbiased where cells are missing completely at random, whatever is
-        missing together.  n' is the median of N_jl.  Of a pair that fewer rows know than a third of
-        that, or than 3 for each of its features, the covariances are less, by the cube of the
-        quotient: one noise and one number of rows are told of all, and such a pair would drown the
-        others.  Of a numeric column as many cosines stay as such rows would have got.
+        """What scores and tests count in: this release, or, where missing cells are left out, its
+        moments in the rows that know a pair (:mod:`jaxcd.releases.features.known_pairs`).
         """
-        domain = self.domain
-        may_miss = tuple(column.missing is not None for column in domain.columns.values())
-        if self.missing is not Missing.IGNORE or not any(may_miss):
-            return self
-        n, places = float(self.n_samples), range(len(may_miss))
-        marks = [
-            block[0] if may else None for may, block in zip(may_miss, self.blocks, strict=True)
-        ]
-        waves = [block[may:] for may, block in zip(may_miss, self.blocks, strict=True)]
-        products, sums = self.moments[1:, 1:], self.moments[0, 1:] / self.anchor
-
-        def lacking(j: int, k: int) -> float:
-            """The rows in which both are missing."""
-            one, other = marks[j], marks[k]
-            return 0.0 if one is None or other is None else float(products[one, other])
-
-        def of_known(j: int, k: int) -> np.ndarray:
-            """The sums of j's features over the rows that know k."""
-            found: np.ndarray = sums[waves[j]]
-            return found if (mark := marks[k]) is None else found - products[waves[j], mark]
-
-        known = [min(max(n - lacking(j, j), 1.0), n) for j in places]
-        pairs = {
-            (j, k): min(
-                max(n - lacking(j, j) - lacking(k, k) + lacking(j, k), known[j] + known[k] - n, 1),
-                known[j],
-                known[k],
-            )
-            for j in places
-            for k in places[:j]
-        }
-        both = np.array([*pairs.values()] or [n])
-        sizes = tuple(len(wave) for wave in waves)
-        least = max(
-            float(np.median(both)) / _MOST_RAISED, _ROWS_A_FEATURE * sum(sorted(sizes)[-2:])
-        )
-        noises = np.minimum(both / least, 1.0) ** 2 / np.maximum(both, least)
-        # Noise that drowns the counts must not leave fewer rows than a covariance needs.
-        rows = max(round(float(np.median(both))), min(self.n_samples, sum(sizes) + 2))
-        means = [_no_longer_than_one(sums[waves[j]] / known[j]) for j in places]
-        ends = np.cumsum((0, *sizes))
-        covariance = np.zeros((ends[-1], ends[-1]))
-        for j in places:
-            count, own = max(known[j], least), slice(ends[j], ends[j + 1])
-            inside = products[np.ix_(waves[j], waves[j])] - known[j] * np.outer(means[j], means[j])
-            # towards features that are all alike
-            alike = (count - known[j]) * np.eye(sizes[j]) / max(sizes[j], 1)
-            covariance[own, own] = _no_longer_than_one((inside + alike) / count)
-            for k in places[:j]:
-                count, kept = max(pairs[j, k], least), min(pairs[j, k] / least, 1.0) ** 2
-                shifts = [
-                    of_known(one, other) - pairs[j, k] * means[one]
-                    for one, other in ((j, k), (k, j))
-                ]
-                inside = (
-                    products[np.ix_(waves[j], waves[k])]
-                    - np.outer(means[j], shifts[1])
-                    - np.outer(shifts[0], means[k])
-                    - pairs[j, k] * np.outer(means[j], means[k])
-                    - np.outer(*shifts) / count
-                )
-                inside = kept * _no_longer_than_one(inside / count)
-                covariance[own, ends[k] : ends[k + 1]] = inside
-                covariance[ends[k] : ends[k + 1], own] = inside.T
-        # The sums of the rows that know another column have the noise of two numbers.
-        anchor = self.anchor / math.sqrt(1 + self.anchor**2)
-        whole = np.concatenate([[anchor], *means])
-        moments = np.outer(whole, whole)
-        moments[1:, 1:] += covariance
-        counted = replace(
-            self,
-            domain=observed_domain(domain, may_miss),
-            n_samples=rows,
-            sizes=sizes,
-            moments=rows * moments,
-            sigma=self.sigma * rows * math.sqrt(float((noises**2).mean())),
-            anchor=anchor,
-        )
-        return counted._of_fewer_cosines()
-
-    def _of_fewer_cosines(self) -> ReleasedFeatures:
-        """Without the cosines that would not have been bought had it been public how few rows know
-        a pair (:meth:`Features.chosen`).
-        """
-        columns = self.domain.columns.values()
-
-        def cut(most: int) -> tuple[int, ...]:
-            return tuple(
-                min(size, most) if column.cardinality is None else size
-                for column, size in zip(columns, self.sizes, strict=True)
-            )
-
-        most = max(self.sizes, default=0)
-        while most > 2 and 2 * most * math.sqrt(sum(cut(most))) * self.noise > _NOISY_SHARE:
-            most -= 1
-        sizes = cut(most)
-        first = [block[:size] for block, size in zip(self.blocks, sizes, strict=True)]
-        kept = np.concatenate([np.zeros(1, dtype=int), *(1 + block for block in first)])
-        return replace(self, sizes=sizes, moments=self.moments[np.ix_(kept, kept)])
+        may_miss = any(column.missing is not None for column in self.domain.columns.values())
+        return in_known_pairs(self) if self.missing is Missing.IGNORE and may_miss else self
 
     _depend_on_reading: ClassVar[tuple[str, ...]] = ("counted",)
 
@@ -611,11 +500,6 @@ def _moments_of(total: ExactSum, *, anchor: float, weighted: bool) -> np.ndarray
 def _without_marks(domain: Domain) -> Domain:
     """The domain whose columns have no feature for missing cells."""
     return observed_domain(domain, [True] * domain.n_columns)
-
-
-def _no_longer_than_one(mean: np.ndarray) -> np.ndarray:
-    """A mean of vectors of length one or of their products, which noise may have made longer."""
-    return mean / max(1.0, float(np.linalg.norm(mean)))
 
 
 def _level_vectors(k: int) -> np.ndarray:
