@@ -225,7 +225,7 @@ def _recommended(
         if mixed:
             return _release(Features(), (no_noise, _TAKES_BOTH), (_no_tests(domain),), None)
         return _tests(choose(domain, budget=budget), (no_noise,), ())
-    # Tests on rows have no place for a number that is missing; features of it are zero.
+    # Tests on rows have no place for a number that is missing; features have one for it.
     holes = any(
         column.missing is not None for column in domain.columns.values() if not column.is_discrete
     )

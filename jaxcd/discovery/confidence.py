@@ -167,6 +167,8 @@ def edge_confidence(
             "give search=, a function of a release"
         )
     run = search(release) if run is None else run
+    # What is drawn is read as the run read it.
+    release = release.reading(run.info.get("missing", release.missing))
     draw_again = release.redraw(_model(release, run.graph), kind=kind)
     adjacent, directed = np.zeros((2, len(release.names), len(release.names)))
     for draw in range(n_draws):

@@ -361,6 +361,46 @@ def test_searches_of_features_end_whatever_is_missing_and_however_noise_falls(n,
             assert tested.graph.names == run.graph.names == tuple(names)
 
 
+@pytest.mark.parametrize("share", [0.0, 0.02])
+@pytest.mark.parametrize(("full", "empty"), [(2, 2), (6, 3)])
+def test_columns_that_nobody_filled_in_do_not_empty_the_others(full, empty, share) -> None:
+    """Of all pairs most are hardly known, and yet they are not what is usual."""
+    names = [f"x{j}" for j in range(full + empty)]
+    domain = jaxcd.Domain({name: jaxcd.Numeric(-9, 9, missing=True) for name in names})
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(5_000, full + empty))
+    for j in range(1, full):
+        values[:, j] += values[:, j - 1]
+    values /= values.std(axis=0)
+    values[:, full:][rng.random((5_000, empty)) >= share] = np.nan
+    data = jaxcd.Dataset.from_array(values, names=names, domain=domain)
+    noise = jaxcd.SimulatedNoise(jax.random.key(0))
+    budget = jaxcd.Budget(4.0, 1e-6)
+    graph = jaxcd.search(jaxcd.release(data, jaxcd.Features(), budget=budget, noise=noise)).graph
+    assert all(graph.adjacent(f"x{j}", f"x{j + 1}") for j in range(full - 1))
+    assert not graph.adjacency[full:].any()
+
+
+@pytest.mark.parametrize("kind", [jaxcd.Features(), jaxcd.Histogram()], ids=lambda kind: kind.word)
+def test_confidence_reads_missing_cells_as_the_run_did(kind) -> None:
+    """Edges of cells that are missing for the sick were given .00."""
+    rng, n = np.random.default_rng(0), 4_000
+    sick, group = rng.integers(0, 2, (2, n))
+    codes = np.column_stack([sick, np.where((sick == 1) & (rng.random(n) < 0.6), 2, group)])
+    domain = jaxcd.Domain(
+        {"sick": jaxcd.Categorical((0, 1)), "group": jaxcd.Categorical((0, 1), missing=True)}
+    )
+    data = jaxcd.Dataset.from_codes(codes, domain=domain)
+    bought = jaxcd.release(data, kind, budget=jaxcd.NO_PRIVACY)
+    run = jaxcd.search(bought, missing="level")
+    assert run.graph.adjacent("sick", "group")
+    for release in (bought, bought.reading("level")):
+        shares = jaxcd.edge_confidence(release, run, n_draws=8, calibrated=False)
+        assert shares.of("sick", "group").adjacent == 1.0
+    own = jaxcd.edge_confidence(bought.reading("level"), n_draws=8, calibrated=False)
+    assert own.of("sick", "group").adjacent == 1.0
+
+
 def test_no_more_cosines_count_than_the_rows_that_know_a_pair_would_have_got() -> None:
     kept = {}
     for share in (0.0, 0.6):

@@ -130,7 +130,8 @@ class CanonicalCorrelation(CITest):
     Statistic: T less its mean under independence.  Margin: log(alpha) - log(p-value).  The release
     has paid: run it with ``Threshold``, without a budget.  It has no sensitivity: mechanisms refuse
     it. Covariances are taken for those of independent residuals: heavily unequal conditional
-    variances make it liberal.
+    variances make it liberal.  Where missing cells are left out, n is that of the usual pair
+    (:mod:`jaxcd.releases.features.known_pairs`), and of a pair that fewer rows know it is liberal.
 
     Args:
         effect: the root of the sum of squared canonical correlations that does not count as

@@ -68,8 +68,9 @@ class FeatureModel:
         moments[0, 0] = release.anchor**2 * n
         noise = np.triu(rng.standard_normal(moments.shape), 1)
         noise += noise.T + np.diag(np.sqrt(2) * rng.standard_normal(1 + size))
-        found: Release = dataclasses.replace(release, moments=moments + release.sigma * noise)
-        return found
+        found = dataclasses.replace(release, moments=moments + release.sigma * noise)
+        again: Release = found.reading(release.missing)
+        return again
 
 
 def fit_features(release: Any, adjacency: np.ndarray) -> FeatureModel:

@@ -7,8 +7,8 @@ as precise without noise,
                                  -  (N / 2) effect^2 |S| (|S| - 1) / 2,
     #S = sum over pairs of S of s_i s_j,    $S = sum over pairs of S of (r_i r_j - s_i s_j),
 
-s_i = 2 smooth features of a numeric column and all r_i of a discrete one, c = 1.5 nats and at most
-what the others cost;
+s_i = 2 smooth features of a numeric column (3 where "missing" is a level) and all r_i of a
+discrete one, c = 1.5 nats and at most what the others cost;
 
     local(v, Pa) = h(v Pa) - h(Pa):
 

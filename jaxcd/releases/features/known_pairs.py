@@ -10,9 +10,10 @@ phi_j that are 0 there.  So the released sums over all rows are
 and N_jl = n - sum m_j - sum m_l + sum m_j m_l, with the covariance of the two columns in these N_jl
 rows: unbiased where cells are missing completely at random, whatever is missing together.  The
 moments returned are those that n' rows without missing cells with these means and covariances
-would have; n' is the median of N_jl.  Of a pair that fewer rows know than a third of that, or than
-3 for each of its features, the covariances are less, by the cube of the quotient: one noise and
-one number of rows are told of all, and such a pair would drown the others.  Of a numeric column as
+would have; n' is the median of N_jl, without the pairs of less than a tenth of the largest.  Of a
+pair that fewer rows know than a third of n', or than 3 for each of its features, the covariances
+are less, by the cube of the quotient: one noise and one number of rows are told of all, and such a
+pair would drown the others.  Of a numeric column as
 many cosines stay as such rows would have got.  All of it is post-processing.
 """
 
@@ -34,7 +35,11 @@ NOISY_SHARE = 0.5
 # times.  What more rows know stays unbiased: a column between two others explains what they have in
 # common only as long as its covariances are right.
 _MOST_RAISED = 3.0
-# And a pair that so few rows know for each of its features that they would fit any noise.
+# Pairs that less than this share of the rows of the best known pair know are not looked at for what
+# is usual: columns that nobody filled in would empty the others.
+_HOPELESS = 0.1
+# A pair counts for less, too, that so few rows know for each of its features that these would fit
+# any noise.
 _ROWS_A_FEATURE = 3.0
 
 
@@ -70,11 +75,12 @@ def in_known_pairs(release: Any) -> Any:
         for k in places[:j]
     }
     both = np.array([*pairs.values()] or [n])
+    usual = float(np.median(both[both >= _HOPELESS * both.max()]))
     sizes = tuple(len(wave) for wave in waves)
-    least = max(float(np.median(both)) / _MOST_RAISED, _ROWS_A_FEATURE * sum(sorted(sizes)[-2:]))
+    least = max(usual / _MOST_RAISED, _ROWS_A_FEATURE * sum(sorted(sizes)[-2:]))
     noises = np.minimum(both / least, 1.0) ** 2 / np.maximum(both, least)
     # Noise that drowns the counts must not leave fewer rows than a covariance needs.
-    rows = max(round(float(np.median(both))), min(release.n_samples, sum(sizes) + 2))
+    rows = max(round(usual), min(release.n_samples, sum(sizes) + 2))
     means = [_no_longer_than_one(sums[waves[j]] / known[j]) for j in places]
     ends = np.cumsum((0, *sizes))
     covariance = np.zeros((ends[-1], ends[-1]))

@@ -76,13 +76,14 @@ def rare_levels(release: Any, *, effective_samples: float) -> dict[int, tuple[in
     for column, name in enumerate(release.names):
         k = release.domain[name].cardinality
         if k is None:
-            shares, k = release.means[release.blocks[column]][: _marked(release, column)], 2
+            shares = release.means[release.blocks[column]][: _marked(release, column)]
             most = len(shares)
         elif k < 3 or release.sizes[column] != k - 1:
             continue
         else:
             shares, most = level_shares(release, column), k - 2
-        by_noise = _DEVIATIONS * release.noise * (1 - 1 / k) / release.anchor
+        contrast = 1.0 if k is None else 1 - 1 / k
+        by_noise = _DEVIATIONS * release.noise * contrast / release.anchor
         least = max(by_score, by_noise, _LEAST_COUNT / release.n_samples)
         smallest_first = np.argsort(shares, kind="stable")[:most]
         if rare := tuple(sorted(int(v) for v in smallest_first if shares[v] < least)):
@@ -99,7 +100,7 @@ def rare_words(rare: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
     listed = "; ".join(f"{name}: {', '.join(map(str, levels))}" for name, levels in rare.items())
     words = (
         f"levels too rare to be told from noise were pooled and take no part in the search "
-        f"({listed}); merge them in the domain if they matter"
+        f"({listed}); merge levels in the domain if they matter"
     )
     return {
         "pooled_levels": {name: list(map(str, levels)) for name, levels in rare.items()},
