@@ -381,7 +381,11 @@ def test_columns_that_nobody_filled_in_do_not_empty_the_others(full, empty, shar
     assert not graph.adjacency[full:].any()
 
 
-@pytest.mark.parametrize("kind", [jaxcd.Features(), jaxcd.Histogram()], ids=lambda kind: kind.word)
+@pytest.mark.parametrize(
+    "kind",
+    [jaxcd.Features(), jaxcd.Histogram(), jaxcd.Marginals(), jaxcd.LogLinear()],
+    ids=lambda kind: kind.word,
+)
 def test_confidence_reads_missing_cells_as_the_run_did(kind) -> None:
     """Edges of cells that are missing for the sick were given .00."""
     rng, n = np.random.default_rng(0), 4_000
@@ -391,7 +395,9 @@ def test_confidence_reads_missing_cells_as_the_run_did(kind) -> None:
         {"sick": jaxcd.Categorical((0, 1)), "group": jaxcd.Categorical((0, 1), missing=True)}
     )
     data = jaxcd.Dataset.from_codes(codes, domain=domain)
-    bought = jaxcd.release(data, kind, budget=jaxcd.NO_PRIVACY)
+    noise = jaxcd.SimulatedNoise(jax.random.key(1))
+    budget = jaxcd.Budget(4.0, 1e-6)
+    bought = jaxcd.release(data, kind, budget=budget, noise=noise, missing="level")
     run = jaxcd.search(bought, missing="level")
     assert run.graph.adjacent("sick", "group")
     for release in (bought, bought.reading("level")):
