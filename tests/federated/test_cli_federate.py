@@ -126,7 +126,7 @@ def test_a_ledger_of_another_accounting_is_refused_in_options(
     monkeypatch.setattr(jaxcd.federated, "ProcessLine", started)
     more = ["--epsilon", "1", "--ledgers", str(tmp_path), "--out", str(tmp_path / "x.npz")]
     assert main(words(folder, *more)) == 2
-    assert "keep a ledger with --accounting zcdp\n" in capsys.readouterr().err
+    assert "use a ledger made with --accounting zcdp" in capsys.readouterr().err
 
 
 FILE = "a file"

@@ -435,7 +435,7 @@ def test_a_second_run_needs_a_ledger(tmp_path: Path) -> None:
     small = jaxcd.LedgerFile(tmp_path / "n.ledger", data_set="north", budget=BUDGET)
     site, messages = opened(Net(ledgers={"north": small}))
     again = dataclasses.replace(messages[0], run="another")
-    assert "less than" in refusal(site, again)
+    assert "nothing is left" in refusal(site, again)
 
 
 def asking(changes: dict[str, Any], *, pure: bool = False) -> str:
