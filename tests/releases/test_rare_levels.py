@@ -7,6 +7,7 @@ import itertools
 
 import jax
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -182,3 +183,26 @@ def test_variances_are_raised_until_noise_makes_no_edge() -> None:
         asked = nats * (1 + 3 * np.sqrt(2 / size)) / price
         assert max(least[i] * mean[j], least[j] * mean[i]) >= asked * (1 - 1e-9)
     assert not np.array_equal(score._covariance, raised(release.covariance, release.floor))
+
+
+@pytest.mark.parametrize(("deviations", "rare"), [(2.9, True), (3.1, False)])
+def test_a_level_is_rare_below_three_deviations_of_its_noise(deviations, rare) -> None:
+    """Of "missing" in a numeric column, whose feature is 1, and of a level of four."""
+    share, n = 0.02, 20_000
+    codes, gone = np.repeat([0, 1, 2], 6_600), round(share * n)
+    frame = pd.DataFrame(
+        {
+            "dose": np.r_[np.full(gone, np.nan), np.linspace(-1, 1, n - gone)],
+            "kind": np.r_[codes[: n - gone], np.full(n - len(codes[: n - gone]), 3)],
+        }
+    )
+    domain = jaxcd.Domain(
+        {"dose": jaxcd.Numeric(missing=True), "kind": jaxcd.Categorical((0, 1, 2, 3))}
+    )
+    data = jaxcd.Dataset.from_frame(frame, domain=domain)
+    quiet = jaxcd.release(data, jaxcd.Features(n_features=2), budget=jaxcd.NO_PRIVACY)
+    for column, level, factor in ((0, 0, 1.0), (1, 3, 1 - 1 / 4)):
+        held = float((frame["kind"] == 3).mean()) if column else share
+        sigma = n * held * quiet.anchor / (deviations * factor)
+        found = rare_levels(dataclasses.replace(quiet, sigma=sigma), effective_samples=3.0)
+        assert (found.get(column) == (level,)) == rare
