@@ -216,8 +216,7 @@ def search_marginals(
     release: ReleasedMarginals,
     *,
     max_parents: int = 5,
-    noise_price: float = 5.0,
-    inflation_cap: float = 20.0,
+    noise_price: float = 4.0,
     full_levels: int | None = FULL_LEVELS,
     restarts: int = 40,
     seed: int = 0,
@@ -229,7 +228,6 @@ def search_marginals(
         release: the marginals; they carry the cost.
         max_parents: of :class:`jaxcd.releases.SetScore`.
         noise_price: as ``max_parents``.
-        inflation_cap: as ``max_parents``.
         full_levels: as ``max_parents``.
         restarts: effort and public randomness of :func:`jaxcd.discovery.ordering_search`.
         seed: as ``restarts``.
@@ -244,11 +242,7 @@ def search_marginals(
         OptionError: an option is out of its range, or the release is none of marginals.
     """
     score = set_score(
-        release,
-        max_parents=max_parents,
-        noise_price=noise_price,
-        inflation_cap=inflation_cap,
-        full_levels=full_levels,
+        release, max_parents=max_parents, noise_price=noise_price, full_levels=full_levels
     )
     return _searched(release, score, knowledge, restarts=restarts, seed=seed)
 

@@ -34,6 +34,7 @@ from jaxcd.ops.moments import contrast_basis
 
 __all__ = [
     "cell_variance",
+    "expansion",
     "interaction",
     "interaction_sensitivity_squared",
     "interactions",
@@ -71,7 +72,7 @@ def interactions(tables: np.ndarray) -> np.ndarray:
 
 
 @lru_cache(maxsize=256)
-def _expansion(k: int) -> np.ndarray:
+def expansion(k: int) -> np.ndarray:
     """(k, k): what the constant and the contrasts of one column add to its cells."""
     return np.concatenate([np.full((k, 1), 1 / k), contrast_basis(k)], axis=1)
 
@@ -92,7 +93,7 @@ def table_of_interactions(
         block = tuple(slice(1, None) if place in places else 0 for place in range(len(columns)))
         coefficients[block] = interactions(tuple(columns[place] for place in places))
     for axis, k in enumerate(shape):
-        coefficients = _along(_expansion(k), coefficients, axis)
+        coefficients = _along(expansion(k), coefficients, axis)
     return coefficients
 
 

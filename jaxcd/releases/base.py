@@ -196,6 +196,10 @@ def kind_to_json(bought: ReleaseKind | None) -> dict[str, Any] | None:
     }
 
 
+# Options that older files have and that are no more.
+_FORMER_OPTIONS = frozenset({"inflation_cap"})
+
+
 def kind_from_json(entry: Mapping[str, Any] | None) -> ReleaseKind | None:
     """The options that a file records; None where it has none, or of a class that is not here."""
     if entry is None or (kind := ReleaseKind._kinds.get(entry["name"])) is None:
@@ -203,7 +207,7 @@ def kind_from_json(entry: Mapping[str, Any] | None) -> ReleaseKind | None:
     options = {
         name: tuple(part) if isinstance(part, list) else part
         for name, part in entry.items()
-        if name != "name"
+        if name != "name" and name not in _FORMER_OPTIONS
     }
     return kind(**options)
 

@@ -376,7 +376,7 @@ def test_mediators_are_told_from_common_causes_of_nothing():
     assert marginal_screen.mediation_statistic(pairs, 0, 1, 2) > level
     assert marginal_screen.mediation_statistic(pairs, 1, 2, 0) > level
     everything = _complete(data)
-    assert marginal_screen.unexplained_pairs(everything, [(0, 1), (0, 2), (1, 2)], Marginals()) in (
+    assert marginal_screen.unexplained_pairs(everything, [(0, 1), (0, 2), (1, 2)]) in (
         [(0, 1), (1, 2)],
         [(1, 2), (0, 1)],
     )
@@ -512,7 +512,6 @@ def test_refusals():
         {"max_candidates": 0},
         {"max_candidates": True},
         {"max_parents": 9},
-        {"inflation_cap": -1.0},
     ],
 )
 def test_wrong_options(wrong: dict):

@@ -144,7 +144,7 @@ def test_the_price_of_noise_has_its_mean_whole():
     """What noise adds to the likelihood is paid for columns of any number of levels."""
     kind = Marginals(max_parents=2)
     bought = jaxcd.release(rows(), kind, budget=Budget(1.0, 1e-6), noise=simulated())
-    values = SetFunction(bought, cap=20.0, full_levels=4)
+    values = SetFunction(bought, full_levels=4)
     terms = values.terms((1, 3))
     share = effective(7, 4) / 7 * effective(12, 4) / 12
     for b in (0.0, 0.5, 1.0, 5.0):

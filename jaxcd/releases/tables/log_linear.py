@@ -434,6 +434,11 @@ class ReleasedLogLinear(ReleasedInteractions):
             (i, j) for i, partners in enumerate(self.candidates) for j in partners if i < j
         )
 
+    @property
+    def agreed(self) -> ReleasedLogLinear:
+        """This release: the tables of a model agree and have no negative cells."""
+        return self
+
     @cached_property
     def model(self) -> fit.LogLinearModel:
         """The fitted model."""

@@ -104,17 +104,17 @@ def unmediated_pairs(
     return [pair for *_, pair in sorted(kept)]
 
 
-def unexplained_pairs(release: Any, pairs: list[Pair], options: Any) -> list[Pair]:
+def unexplained_pairs(release: Any, pairs: list[Pair]) -> list[Pair]:
     """The pairs that no common neighbour explains, by the released triples; the clearest first.
 
     In the order of their information, a pair joins its ends if it is positive and stays so given
     each column that already neighbours both.  The penalties are those of a screen (one nat a cell,
-    and the expected effect of the noise), because a pair lost here is lost for good.
+    and half of the noise's), because a pair lost here is lost for good.
     """
-    values = SetFunction(release, cap=options.inflation_cap)
+    values = SetFunction(release.agreed)
 
     def strength(x: int, y: int, given: Columns) -> float:
-        return values.information(x, y, given, cell_price=1.0, noise_price=1.0)
+        return values.information(x, y, given, cell_price=1.0, noise_price=2.0)
 
     marginal = {pair: strength(*pair, ()) for pair in pairs}
     neighbors: dict[int, set[int]] = {v: set() for pair in pairs for v in pair}

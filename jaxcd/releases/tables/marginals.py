@@ -44,7 +44,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
-from jaxcd.checks import is_whole
+from jaxcd.checks import check_number, is_whole
 from jaxcd.data import Domain
 from jaxcd.errors import OptionError
 from jaxcd.graphs import Knowledge
@@ -114,7 +114,6 @@ class Marginals(InteractionsKind):
             colliders of several parents and cost the others precision: on random tables of 26 to 40
             columns arc F1 is 0 to .09 higher with 6 than with 10, with 4 up to .05 higher still,
             but .08 lower on Sachs (10,000 rows, epsilon 2).
-        inflation_cap: positive; see :class:`jaxcd.releases.tables.set_function.SetFunction`.
         knowledge: what is known before; public.  A pair that is forbidden both ways is no
             candidate, and round 1 does not measure it under Gaussian noise, which leaves less noise
             on the others (it is measured later, as part of the table of a common child); a pair
@@ -181,7 +180,6 @@ class Marginals(InteractionsKind):
     max_parents: int | None = None
     max_cells: float = 0.1
     least_cell: float = 6.0
-    inflation_cap: float = 10.0
     knowledge: Knowledge | None = None
     selected: int | None = None
     word: ClassVar[str] = "marginals"
@@ -204,12 +202,7 @@ class Marginals(InteractionsKind):
                 raise OptionError(
                     f"{argument} = {count!r} is not a whole number from 1 to {most}; give one"
                 )
-        for argument in ("least_cell", "inflation_cap"):
-            value = getattr(self, argument)
-            if not (math.isfinite(value) and value > 0):
-                raise OptionError(
-                    f"{argument} = {value!r} is not a positive number; give one such as 10"
-                )
+        check_number("least_cell", self.least_cell, 0, ends="(]", cure="6 is usual")
         self.check_selected()
 
     def usual_number(self, domain: Domain, n_samples: int, n_pairs: int, *, budget: Budget) -> int:
@@ -390,7 +383,7 @@ def _bought(options: Marginals, door: Door, accountant: Accountant) -> ReleasedM
         settled = _Settled.of(options, sigma / math.sqrt(shop.n_samples), d)
         pairs = unmediated()
         wide = measure(pairs, 2, prices[1], "round 2: triples")
-        pairs = known.first(screen.unexplained_pairs(counted(), pairs, options))
+        pairs = known.first(screen.unexplained_pairs(counted(), pairs))
         narrow = measure(pairs, settled.max_parents, prices[2], "round 3: families")
         # What was dropped before round 3 was measured less precisely, but the search may still want
         # it.

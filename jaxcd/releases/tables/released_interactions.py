@@ -5,6 +5,7 @@ searches and tests ask of them.
 from __future__ import annotations
 
 import abc
+import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +25,7 @@ from jaxcd.ops.interactions import (
     subsets,
     table_of_interactions,
 )
+from jaxcd.ops.nearest_interactions import nearest_interactions
 from jaxcd.privacy import PrivacyCost
 from jaxcd.releases.base import Release, ReleaseKind, facts_of_rows
 from jaxcd.releases.redrawing import redrawn
@@ -77,7 +79,7 @@ class ReleasedInteractions(Release):
     noise: MarginalsNoise = MarginalsNoise.GAUSSIAN
     charges: tuple[Mapping[str, object], ...] = ()
     bought: ReleaseKind | None = None
-    _depend_on_reading: ClassVar[tuple[str, ...]] = ("counted",)
+    _depend_on_reading: ClassVar[tuple[str, ...]] = ("counted", "agreed")
     # What noise adds to the entropy of a table, in halves of w of the set function: 1 where cells
     # are large beside it.  Of independent columns of 200 and 400 levels, 50,000 to 640,000 rows,
     # epsilon 4, most pairs were joined with 1, none with 1.25.
@@ -142,6 +144,25 @@ class ReleasedInteractions(Release):
             return self
         whole = [columns for columns in self.interactions if self.is_built(columns)]
         return self.of_available(available_interactions(self, whole))
+
+    @cached_property
+    def agreed(self) -> ReleasedInteractions:
+        """This release with the nearest interactions whose tables have no negative cells
+        (:mod:`jaxcd.ops.nearest_interactions`).
+        """
+        found = copy.copy(self)
+        nearest = nearest_interactions(
+            self.interactions,
+            self.variances,
+            self.cardinalities,
+            float(self.n_samples),
+            [columns for columns in self.interactions if self.is_built(columns)],
+        )
+        for name in [name for name in vars(found) if name in self._depend_on_reading]:
+            del found.__dict__[name]
+        object.__setattr__(found, "interactions", nearest)
+        object.__setattr__(found, "agreed", found)
+        return found
 
     def is_built(self, columns: Columns) -> bool:
         """Whether all interactions of the columns were measured."""
@@ -250,7 +271,7 @@ class ReleasedInteractions(Release):
         """From the conditional tables of the measured families; parents that knowledge put beside
         others without a table in common are left out, as few as possible.
         """
-        fitted = fit_tables(self, self._measured_part(adjacency))
+        fitted = fit_tables(self.agreed, self._measured_part(adjacency))
         return redrawn(self, fitted, kind or self.bought or self.default_kind())
 
     def _measured_part(self, adjacency: np.ndarray) -> np.ndarray:

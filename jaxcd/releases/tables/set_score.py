@@ -49,7 +49,7 @@ def set_score(release: Release, **options: Any) -> LocalScore:
     Raises:
         OptionError: an argument is not of its kind or out of range.
     """
-    bought = check_kind(release, "marginals", "log-linear").counted
+    bought = check_kind(release, "marginals", "log-linear").counted.agreed
 
     def score_of(names: tuple[str, ...], rows: Rows) -> LocalScore:
         part = None if names == bought.names else TablePart(bought, names, rows)
@@ -75,8 +75,8 @@ class SetScore(LocalScore):
         release: the marginals.
         max_parents: most parents a search tries.
         noise_price: b >= 0.
-        inflation_cap: as in :class:`jaxcd.releases.SetFunction`.
-        full_levels: as there, from 2; None for BIC's price whatever the levels.
+        full_levels: of :class:`jaxcd.releases.SetFunction`, from 2; None for BIC's price whatever
+            the levels.
         part: the columns and rows of the release that count; None for all.
 
     Raises:
@@ -88,19 +88,17 @@ class SetScore(LocalScore):
         release: Release,
         *,
         max_parents: int = 4,
-        noise_price: float = 5.0,
-        inflation_cap: float = 20.0,
+        noise_price: float = 4.0,
         full_levels: int | None = FULL_LEVELS,
         part: TablePart | None = None,
     ) -> None:
-        whole = check_kind(release, "marginals", "log-linear").counted
+        whole = check_kind(release, "marginals", "log-linear").counted.agreed
         self._release: Any = whole if part is None else part
-        for argument, value in (("noise_price", noise_price), ("inflation_cap", inflation_cap)):
-            check_number(argument, value, 0, cure="give one such as 4.0")
+        check_number("noise_price", noise_price, 0, cure="give one such as 4.0")
         self._max_parents = check_max_parents(max_parents)
-        self._price, self._cap = noise_price, inflation_cap
+        self._price = noise_price
         self._full_levels = check_full_levels(full_levels)
-        self._values = SetFunction(self._release, cap=float(inflation_cap), full_levels=full_levels)
+        self._values = SetFunction(self._release, full_levels=full_levels)
         self._cell_price = math.log(self._release.n_samples) / 2
 
     # : Families that were not measured make most graphs impossible; orders find the best of the
@@ -118,7 +116,6 @@ class SetScore(LocalScore):
         return {
             "max_parents": self.max_parents,
             "noise_price": self._price,
-            "inflation_cap": self._cap,
             "full_levels": self._full_levels,
         }
 

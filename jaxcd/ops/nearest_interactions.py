@@ -1,0 +1,212 @@
+r"""The interactions that noise most likely started from, among those whose tables are possible.
+
+Noise leaves negative cells.  Made non-negative one by one, tables that overlap no longer agree
+where they do, and what they say of dependence is then mostly that disagreement.  So all tables are
+made non-negative together: of noisy interactions R_U with noise of variance v_U on every entry
+(:mod:`jaxcd.ops.interactions`),
+
+    minimise over R'   1/2 sum over U of |R'_U - R_U|^2 / v_U
+    such that          every cell of every table N_S that is built from R' is at least 0,
+
+which for Gaussian noise is the most likely R'.  With A the map from interactions to cells and A^T
+its transpose, R' = R + v A^T m for the multipliers m >= 0 of the cells, which minimise
+1/2 m^T A v A^T m + m^T A R: by accelerated projected gradients, restarted where they turn back.
+The step of a table is the inverse of max over U in S of (tables with U) v_U prod over S - U of
+1 / k_j, since A v A^T is at most the diagonal of these.
+
+Only tables with negative cells need multipliers; most have none.  They are found anew until no
+other table has become negative.
+
+Source:
+    Beck and Teboulle 2009; O'Donoghue and Candes 2015 for the restarts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from jaxcd.ops.interactions import expansion, subsets
+
+__all__ = ["nearest_interactions"]
+
+Columns = tuple[int, ...]
+
+# By so many of the largest standard deviations of an entry's noise cells may stay negative, and
+# those with a multiplier be positive on average: it is small beside what noise leaves in any cell.
+_TOLERANCE = 0.003
+_MOST_STEPS, _MOST_ROUNDS = 300, 4
+
+
+@dataclass(frozen=True)
+class _Alike:
+    """Tables of the same shape.
+
+    Args:
+        expansions: of each axis.
+        places: int64 (tables, *shape), where their coefficients are among all entries.
+    """
+
+    expansions: tuple[np.ndarray, ...]
+    places: np.ndarray
+
+    def cells(self, entries: np.ndarray) -> np.ndarray:
+        """A: the tables, (tables, *shape)."""
+        found = entries[self.places]
+        for axis, matrix in enumerate(self.expansions, start=1):
+            found = np.moveaxis(np.tensordot(found, matrix, axes=(axis, 1)), -1, axis)
+        return found
+
+    def entries(self, cells: np.ndarray, size: int) -> np.ndarray:
+        """A^T: what the cells add to each of ``size`` entries."""
+        for axis, matrix in enumerate(self.expansions, start=1):
+            cells = np.moveaxis(np.tensordot(cells, matrix, axes=(axis, 0)), -1, axis)
+        return np.bincount(self.places.ravel(), weights=cells.ravel(), minlength=size)
+
+    def bounds(self, entries: np.ndarray) -> np.ndarray:
+        """max over U of entries_U prod over S - U of 1 / k_j, one number a table."""
+        found = entries[self.places]
+        for axis, matrix in enumerate(self.expansions, start=1):
+            outside = np.ones(len(matrix))
+            outside[0] = 1 / len(matrix)
+            found = found * outside.reshape([-1 if a == axis else 1 for a in range(found.ndim)])
+        largest: np.ndarray = found.max(axis=tuple(range(1, found.ndim)), keepdims=True)
+        return largest
+
+    def some(self, chosen: np.ndarray) -> _Alike:
+        """Those that are chosen."""
+        return _Alike(self.expansions, self.places[chosen])
+
+
+def nearest_interactions(
+    interactions: Mapping[Columns, np.ndarray],
+    variances: Mapping[Columns, float],
+    cardinalities: Sequence[int],
+    n_samples: float,
+    tables: Collection[Columns],
+) -> dict[Columns, np.ndarray]:
+    """The nearest interactions, in standard deviations of their noise, of which no table has a
+    negative cell.
+
+    Args:
+        interactions: R_U of sets of columns (sorted), (k_j - 1 for each).
+        variances: of their noise; entries without noise stay as they are.
+        cardinalities: the number of levels of each column.
+        n_samples: n, the total of every table.
+        tables: the sets (sorted) whose tables count, all of whose subsets have interactions.
+
+    Returns:
+        R'_U of all sets.  Cells may stay below 0 by less than a hundredth of the noise on an
+        entry, and by more where hundreds of steps do not lead there.
+    """
+    scale = math.sqrt(max(variances.values(), default=0.0))
+    if not scale > 0:
+        return dict(interactions)
+    starts, size = {}, 1
+    for columns, values in interactions.items():
+        starts[columns], size = size, size + values.size
+    noisy, variance = np.full(size, n_samples / scale), np.zeros(size)
+    for columns, start in starts.items():
+        stop = start + interactions[columns].size
+        noisy[start:stop] = interactions[columns].ravel() / scale
+        variance[start:stop] = variances[columns] / scale**2
+    nearest = _nearest(noisy, variance, _alike(tables, cardinalities, starts)) * scale
+    return {
+        columns: nearest[start : start + interactions[columns].size].reshape(
+            interactions[columns].shape
+        )
+        for columns, start in starts.items()
+    }
+
+
+def _alike(
+    tables: Collection[Columns], cardinalities: Sequence[int], starts: Mapping[Columns, int]
+) -> list[_Alike]:
+    """The tables that are not part of another one, their columns by the number of levels."""
+    larger: defaultdict[int, list[frozenset[int]]] = defaultdict(list)
+    members: defaultdict[Columns, list[Columns]] = defaultdict(list)
+    for columns in sorted(tables, key=lambda s: (-len(s), s)):
+        whole = frozenset(columns)
+        if columns and not any(whole <= other for other in larger[columns[0]]):
+            for column in columns:
+                larger[column].append(whole)
+            ordered = tuple(sorted(columns, key=lambda j: (cardinalities[j], j)))
+            members[tuple(cardinalities[j] for j in ordered)].append(ordered)
+    found = []
+    for shape, sets in members.items():
+        places = np.zeros((len(sets), *shape), dtype=np.int64)
+        for inside in subsets(tuple(range(len(shape)))):
+            block = tuple(slice(1, None) if axis in inside else 0 for axis in range(len(shape)))
+            for row, columns in enumerate(sets):
+                subset = [columns[axis] for axis in inside]
+                known = sorted(subset)
+                sizes = [cardinalities[j] - 1 for j in known]
+                own = np.arange(math.prod(sizes)).reshape(sizes) + starts[tuple(known)]
+                places[(row, *block)] = own.transpose([known.index(j) for j in subset])
+        found.append(_Alike(tuple(expansion(k) for k in shape), places))
+    return found
+
+
+def _nearest(noisy: np.ndarray, variance: np.ndarray, groups: list[_Alike]) -> np.ndarray:
+    """R' of all entries, the first of which is n."""
+    entries = noisy
+    chosen = [np.zeros(len(group.places), dtype=bool) for group in groups]
+    multipliers = [np.zeros(group.places.shape) for group in groups]
+    for _ in range(_MOST_ROUNDS):
+        negative = [
+            group.cells(entries).min(axis=tuple(range(1, group.places.ndim))) < -_TOLERANCE
+            for group in groups
+        ]
+        if not any((new & ~old).any() for new, old in zip(negative, chosen, strict=True)):
+            break
+        chosen = [old | new for old, new in zip(chosen, negative, strict=True)]
+        active = [j for j, which in enumerate(chosen) if which.any()]
+        some = [groups[j].some(chosen[j]) for j in active]
+        found, entries = _multiplied(
+            noisy, variance, some, [multipliers[j][chosen[j]] for j in active]
+        )
+        for j, values in zip(active, found, strict=True):
+            multipliers[j][chosen[j]] = values
+    return entries
+
+
+def _multiplied(
+    noisy: np.ndarray, variance: np.ndarray, groups: list[_Alike], start: list[np.ndarray]
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """The multipliers of the tables' cells, and R'."""
+    size = len(noisy)
+    times = sum(np.bincount(group.places.ravel(), minlength=size) for group in groups)
+    bounds = [np.maximum(group.bounds(times * variance), 1e-300) for group in groups]
+
+    def moved(multipliers: list[np.ndarray]) -> np.ndarray:
+        pairs = zip(groups, multipliers, strict=True)
+        found: np.ndarray = noisy + variance * sum(g.entries(m, size) for g, m in pairs)
+        return found
+
+    last, ahead, momentum = start, start, 1.0
+    for _ in range(_MOST_STEPS):
+        entries = moved(ahead)
+        cells = [group.cells(entries) for group in groups]
+        if all(
+            values.min() >= -_TOLERANCE and np.sum(m * values) <= _TOLERANCE * np.sum(np.abs(m))
+            for m, values in zip(ahead, cells, strict=True)
+        ):
+            return ahead, entries
+        new = [
+            np.maximum(m - values / bound, 0.0)
+            for m, values, bound in zip(ahead, cells, bounds, strict=True)
+        ]
+        turn = sum(
+            float(np.sum((m - after) * (after - old) * bound))
+            for m, after, old, bound in zip(ahead, new, last, bounds, strict=True)
+        )
+        before = 1.0 if turn > 0 else momentum
+        momentum = (1 + math.sqrt(1 + 4 * before**2)) / 2
+        share = (before - 1) / momentum
+        ahead = [after + share * (after - old) for after, old in zip(new, last, strict=True)]
+        last = new
+    return last, moved(last)
