@@ -281,8 +281,8 @@ class Source:
                 "the option"
             )
         if self.file is None:
-            if self.rows is not None and not self.rows >= 2:
-                raise OptionError(f"--rows {self.rows} is too few; give at least 2")
+            if self.rows is not None and not self.rows >= 1:
+                raise OptionError(f"--rows {self.rows} is too few; give at least 1")
             if self.domain is not None or self.clip:
                 option = "--clip" if self.clip else "--domain"
                 raise OptionError(
@@ -381,8 +381,8 @@ def public_facts(
         raise OptionError(
             "--rows is missing: give the number of rows, which is public, such as --rows 10000"
         )
-    if not rows >= 2:
-        raise OptionError(f"--rows {rows} is too few; give at least 2")
+    if not rows >= 1:
+        raise OptionError(f"--rows {rows} is too few; give at least 1")
     if domain is None:
         return _network(network, bif).domain, rows
     return domain_of(domain, declared=private), rows

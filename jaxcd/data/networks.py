@@ -149,7 +149,7 @@ class BayesianNetwork:
         number a row.  The uniforms of a node depend on ``key`` and the node's position only.
 
         Args:
-            n: The number of rows, at least 2.
+            n: The number of rows, at least 1.
             key: A typed key, ``jax.random.key(seed)``; equal keys give equal samples.
 
         Returns:
@@ -157,10 +157,10 @@ class BayesianNetwork:
             :attr:`names`.
 
         Raises:
-            OptionError: If ``n`` is not a whole number of at least 2, or ``key`` is not a typed
+            OptionError: If ``n`` is not a whole number of at least 1, or ``key`` is not a typed
                 key.
         """
-        check_count("n", n, minimum=2, cure="give a number of rows")
+        check_count("n", n, minimum=1, cure="give a number of rows")
         check_key(key)
         position = {name: j for j, name in enumerate(self.names)}
         codes = np.empty((int(n), len(self.names)), dtype=np.int32, order="F")

@@ -214,7 +214,7 @@ class StructuralModel:
         The noise of a node depends on ``key`` and the node's name only.
 
         Args:
-            n: The number of rows, at least 2.
+            n: The number of rows, at least 1.
             key: A typed key, ``jax.random.key(seed)``; equal keys give equal samples.
 
         Returns:
@@ -222,10 +222,10 @@ class StructuralModel:
             declared.
 
         Raises:
-            OptionError: If ``n`` is not a whole number of at least 2, or ``key`` is not a typed
+            OptionError: If ``n`` is not a whole number of at least 1, or ``key`` is not a typed
                 key.
         """
-        check_count("n", n, minimum=2, cure="give a number of rows")
+        check_count("n", n, minimum=1, cure="give a number of rows")
         words = _words(key)
         position = {name: j for j, name in enumerate(self.names)}
         values = np.empty((int(n), len(position)), order="F")

@@ -173,7 +173,7 @@ def test_a_sample_depends_on_its_key_and_nothing_else() -> None:
     assert not first.codes.flags.writeable
 
 
-@pytest.mark.parametrize("n", [1, 0, -5, 2.0, float("nan"), True, None])
+@pytest.mark.parametrize("n", [0, -5, 2.0, float("nan"), True, None])
 def test_sample_sizes_that_are_refused(n: Any) -> None:
     refused(OptionError, "n must be", networks.load("asia").sample, n, key=jax.random.key(0))
 

@@ -274,7 +274,7 @@ def test_wrong_options(constructor, options):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"n": 1}, {"n": True}, {"n": 2.0}, {"key": jax.random.split(jax.random.key(0), 2)}]
+    "wrong", [{"n": 0}, {"n": True}, {"n": 2.0}, {"key": jax.random.split(jax.random.key(0), 2)}]
 )
 def test_wrong_samples(wrong):
     model = structural.nonlinear_sem(DIAMOND, key=jax.random.key(0))

@@ -55,3 +55,14 @@ def test_where_columns_may_be_hidden_interventions_are_tested():
     run = jaxcd.discover(FRAME, domain=DOMAIN, budget=BUDGET, key=None, latent=True)
     assert "algorithm" not in run.info or run.info["algorithm"] != "gfci"
     assert run.graph.names == DOMAIN.names
+
+
+@pytest.mark.parametrize("latent", [False, True])
+def test_the_confidence_of_a_table_of_one_row_draws_one_row(latent):
+    """It was refused after the release had been paid for."""
+    frame = pd.DataFrame({"a": [0.5], "b": [0.2], "c": [-0.1]})
+    domain = jaxcd.Domain({name: jaxcd.Numeric(-3.0, 3.0) for name in frame})
+    run = jaxcd.discover(
+        frame, domain=domain, budget=BUDGET, key=None, latent=latent, n_confidence_draws=2
+    )
+    assert run.graph.names == domain.names
