@@ -232,6 +232,12 @@ def binary(rng: np.random.Generator) -> np.ndarray:
     return np.hstack([rng.random((300, 2)) < 1 / (1 + np.exp(-2 * z)), z])
 
 
+def season(rng: np.random.Generator) -> np.ndarray:
+    z = rng.uniform(0, 2 * np.pi, size=(1_000, 1))
+    means = np.hstack([np.sin(z), np.cos(2 * z)]) + 0.5 * np.sin(12 * z)
+    return np.hstack([means + 0.6 * rng.normal(size=(1_000, 2)), z])
+
+
 # Binomial(12, 0.05) exceeds 4 with probability 2e-4, Binomial(20, 0.05) exceeds 5 with 3e-4.  With
 # normal scores alone RCIT rejected .2 of the first (.56 at n = 4,000), nearly all of the second.
 @pytest.mark.slow
@@ -243,6 +249,11 @@ def test_rcit_keeps_its_level_where_normal_scores_alone_lost_it():
 def test_kci_keeps_its_level_where_residuals_depend_on_z():
     assert rejected(jaxcd.KCI(), binary, 20) <= 5
     assert rejected(jaxcd.RCIT(), binary, 10) >= 8
+
+
+def test_waves_of_one_column_are_followed_with_few_rows():
+    """GCM rejected nearly 16 of 20 while narrow kernels were compared from 2,000 rows on only."""
+    assert rejected(jaxcd.GCM(), season, 20) <= 5
 
 
 @pytest.mark.parametrize("test", TESTS, ids=lambda t: f"{t.name} {getattr(t, 'weighted', '')}")
