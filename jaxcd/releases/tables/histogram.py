@@ -49,7 +49,6 @@ from jaxcd.scores.bic import BICScore
 from jaxcd.scores.configurations import BIC, BDeu
 from jaxcd.scores.counts import Counts, TableCounts, denoised_counts
 from jaxcd.scores.interventional import with_known_targets
-from jaxcd.scores.level_margin import FULL_LEVELS
 
 __all__ = ["HISTOGRAM_SENSITIVITY", "Histogram", "ReleasedHistogram", "interactions_of"]
 
@@ -257,15 +256,12 @@ class ReleasedHistogram(Release):
     def _limit(self, max_parents: int | None) -> int:
         return max(len(self.names) - 1, 0) if max_parents is None else max_parents
 
-    def _bic(
-        self, score: Any, max_parents: int | None, *, full_levels: int | None = None
-    ) -> LocalScore:
+    def _bic(self, score: Any, max_parents: int | None) -> LocalScore:
         if any(self.leaves_out):
             return self._set_score(max_parents)
         options: dict[str, Any] = {
             "max_parents": self._limit(max_parents),
             "penalty": float(score.penalty_discount),
-            "full_levels": full_levels,
         }
         return self._scored(lambda names, counts: BICScore(names, counts, **options))
 
@@ -298,11 +294,11 @@ class ReleasedHistogram(Release):
 
     def default_score(self) -> GraphScore:
         """The exact likelihood of the noisy counts, less BIC's penalty; where the domain names what
-        was set, BIC of the natural rows of each column, on the denoised table; where missing cells
-        are left out, the set score of the interactions of available cases.
+        was set, the set score of the natural rows of each column: BIC of the denoised table has no
+        price for noise, and made edges of it.
         """
         if Interventions.of(self.domain).settings:
-            return self._bic(BIC(), _FEW_PARENTS, full_levels=FULL_LEVELS)
+            return self._set_score(_FEW_PARENTS)
         return MeasurementErrorScore(self)
 
     def _set_score(self, max_parents: int | None) -> LocalScore:
