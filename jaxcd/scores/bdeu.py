@@ -11,6 +11,11 @@ of P.  With |S| the number of cells of the table of S it is g(P and v) - g(P),
 
 so that it is score-equivalent: reversing a covered arc permutes the terms.
 
+Only levels that some record holds count in r, q and |S|.  A level that is declared and that nobody
+holds would get prior weight a / r, which a parent saves by as many of its levels as are not held
+either: two independent columns of four levels, of which two occur, would be joined at any n, the
+surer the more records there are.
+
 Exact counts are not private.  On data this score is the reference of a run without privacy; on
 counts that were computed from a release it is post-processing.
 
@@ -64,7 +69,9 @@ class BDeuScore(BatchedScore):
         def term(counted: np.ndarray, sizes: np.ndarray) -> np.ndarray:
             return gammaln(counted + weight / sizes) - gammaln(weight / sizes)
 
-        self._sums = CountedSets(counts, term)
+        columns = [(node,) for node in range(len(self.names))]
+        held = tuple(max(int(np.count_nonzero(table)), 1) for table in counts.of(columns))
+        self._held, self._sums = held, CountedSets(counts, term, levels=held)
 
     @classmethod
     def of_data(
@@ -84,7 +91,7 @@ class BDeuScore(BatchedScore):
 
     def candidates(self, node: int) -> tuple[int, ...]:
         """All others but constants: an arc from or to a column of one level says nothing."""
-        return several_levels(self._sums.counts.cardinalities, node)
+        return several_levels(self._held, node)
 
     def locals(self, node: int, families: Sequence[tuple[int, ...]]) -> np.ndarray:
         """The scores of many parent sets of one node, float64 (len(families),)."""

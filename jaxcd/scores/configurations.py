@@ -124,7 +124,7 @@ class BDeu(ScoreConfig):
     """The log marginal likelihood of discrete columns under a uniform Dirichlet prior.
 
     It takes discrete data (:class:`jaxcd.scores.BDeuScore`), and a histogram, on the denoised
-    table.
+    table.  Declared levels that nobody holds have no part in the prior.
 
     Args:
         equivalent_sample_size: the weight of the prior, positive, in records.

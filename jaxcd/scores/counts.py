@@ -144,18 +144,24 @@ class CountedSets:
         counts: of what.
         term: the summands of many cells; term(counts, cells) with the counts of cells, and for each
             of them the number of cells of its table, both float64 (K,).
+        levels: the columns' numbers of levels that make the number of cells; None for all.
     """
 
     def __init__(
-        self, counts: Counts, term: Callable[[np.ndarray, np.ndarray], np.ndarray]
+        self,
+        counts: Counts,
+        term: Callable[[np.ndarray, np.ndarray], np.ndarray],
+        *,
+        levels: Columns | None = None,
     ) -> None:
         self.counts = counts
         self._term = term
+        self._levels = counts.cardinalities if levels is None else levels
         self._known: dict[Columns, float] = {}
 
     def n_cells(self, columns: Columns) -> int:
         """The number of cells of the table of the columns."""
-        return math.prod(self.counts.cardinalities[v] for v in columns)
+        return math.prod(self._levels[v] for v in columns)
 
     def values(self, sets: Sequence[Columns]) -> list[float]:
         """g of each set (sorted positions)."""

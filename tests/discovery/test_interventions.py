@@ -92,6 +92,7 @@ def by_definition(data: jaxcd.Dataset, graph: np.ndarray, *, bdeu: float | None 
     ]
     for j, name in enumerate(names):
         natural = [row for row in rows if name not in targets.get(row["INT"], ())]
+        held = {each: len({row[each] for row in natural}) or 1 for each in names}
         parents = [names[i] for i in np.flatnonzero(graph[:, j])]
         counts: dict[tuple[int, ...], list[int]] = {
             cell: [0, 0] for cell in itertools.product((0, 1), repeat=len(parents))
@@ -102,9 +103,10 @@ def by_definition(data: jaxcd.Dataset, graph: np.ndarray, *, bdeu: float | None 
             if bdeu is None:
                 total += sum(k * math.log(k / sum(pair)) for k in pair if k)
             else:
-                weight = bdeu / len(counts)
+                weight = bdeu / math.prod(held[parent] for parent in parents)
+                cell = weight / held[name]
                 total += gammaln(weight) - gammaln(weight + sum(pair))
-                total += sum(gammaln(weight / 2 + k) - gammaln(weight / 2) for k in pair)
+                total += sum(gammaln(cell + k) - gammaln(cell) for k in pair)
         if bdeu is None:
             total -= math.log(len(natural)) / 2 * len(counts)
     return total

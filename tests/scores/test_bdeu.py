@@ -9,6 +9,7 @@ import itertools
 import math
 from collections import Counter
 
+import jax
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -66,12 +67,31 @@ def test_a_batch_is_its_members_in_any_order():
 
 
 def test_small_data_by_hand():
-    """One column of two levels, two records of one level: the probability of the second given the
-    first is (1/2 + 1) / 2.
+    """One column of two levels, three records of which the last has the other level: the
+    probability of the second given the first is (1/2 + 1) / 2, and of the third (1/2) / 3.
     """
-    data = dataset(np.array([[0, 0], [0, 0]]), 2, 2)
+    data = dataset(np.array([[0, 0], [0, 0], [1, 0]]), 2, 2)
     score = BDeuScore.of_data(data, equivalent_sample_size=1.0)
-    assert score.local(0, ()) == pytest.approx(math.log(0.5 * 0.75), rel=1e-12)
+    assert score.local(0, ()) == pytest.approx(math.log(0.5 * 0.75 / 6), rel=1e-12)
+
+
+def test_levels_that_nobody_holds_join_nothing():
+    """With prior weight on them, the gain of an arc between independent columns grew with n."""
+    rows = RNG.integers(0, 2, (20_000, 2))
+    bare, declared = (BDeuScore.of_data(dataset(rows, k, k)) for k in (2, 4))
+    assert declared.local(0, (1,)) < declared.local(0, ())
+    for parents in (), (1,):
+        assert declared.local(0, parents) == bare.local(0, parents)
+    constant = BDeuScore.of_data(dataset(np.column_stack([rows[:, 0], 0 * rows[:, 1]]), 4, 4))
+    assert constant.candidates(0) == constant.candidates(1) == ()
+    run = jaxcd.order_mcmc(
+        dataset(rows, 4, 4),
+        budget=jaxcd.NO_PRIVACY,
+        key=jax.random.key(0),
+        n_steps=300,
+        burn_in=100,
+    )
+    assert run.graph.n_edges == 0
 
 
 def test_equivalent_dags_have_equal_scores():
