@@ -515,3 +515,13 @@ def test_columns_without_bounds_are_told_what_counts_as_equal(n_samples: int) ->
     bounded = {name: jaxcd.Numeric(0, 3, missing=True) for name in columns}
     advice = jaxcd.recommend(jaxcd.Domain(bounded), n_samples, budget=budget)
     assert not any("No bounds" in reason for reason in advice.reasons)
+
+
+def test_fewer_rows_than_features_are_searched_without_privacy() -> None:
+    columns = {"a": jaxcd.Categorical((0, 1)), "b": jaxcd.Numeric(), "c": jaxcd.Numeric()}
+    rows = [[i % 2, i, -i] for i in range(4)]
+    data = jaxcd.Dataset.from_array(rows, domain=jaxcd.Domain(columns))
+    assert isinstance(
+        jaxcd.recommend(data.domain, 4, budget=jaxcd.NO_PRIVACY).kind, jaxcd.Discretised
+    )
+    assert set(jaxcd.discover(data, budget=jaxcd.NO_PRIVACY).graph.names) == set(columns)

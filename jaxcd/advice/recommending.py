@@ -223,6 +223,9 @@ def _recommended(
     if isinstance(budget, NoPrivacy):
         no_noise = "No privacy is asked for, so that no noise has to be planned."
         if mixed:
+            if _too_few_rows(domain, n_samples):
+                none = Alternative(Features.title, "there are more features than rows")
+                return _release(Discretised(), (no_noise, _IN_QUANTILES), (none,), None)
             return _release(Features(), (no_noise, _TAKES_BOTH), (_no_tests(domain),), None)
         return _tests(choose(domain, budget=budget), (no_noise,), ())
     # Tests on rows have no place for a number that is missing; features have one for it.
@@ -517,6 +520,18 @@ _ROWS_ONLY_IN_SUMS = (
 )
 
 
+_IN_QUANTILES = "Numeric columns are cut at quantiles, and go into tables."
+
+
+def _too_few_rows(domain: Domain, n_samples: int) -> bool:
+    """Whether there are no more rows than features."""
+    try:
+        Features().check(domain, n_samples)
+    except DataError:
+        return True
+    return False
+
+
 def _of_any_shape(
     domain: Domain, n_samples: int, budget: Budget, others: tuple[Alternative, ...]
 ) -> Recommendation:
@@ -524,9 +539,7 @@ def _of_any_shape(
     quantiles.
     """
     kind, counted = Features(), counted_words(budget.unit)
-    try:
-        kind.check(domain, n_samples)
-    except DataError:
+    if _too_few_rows(domain, n_samples):
         none = Alternative(Features.title, f"there are more features than {counted}")
         return _in_quantiles(domain, n_samples, budget, (none, *others))
     if nominal_beside_numeric(domain) is not None:
