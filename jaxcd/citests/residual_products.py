@@ -263,7 +263,8 @@ class Residuals(abc.ABC):
         if not (self.has_few_levels(x) and self.has_few_levels(y)):
             return None
         found = _sparse_covariance(squares(), fourths(), self.n, by_column=config.by_column)
-        return None if found is None else found * common()
+        # of a constant there is nothing to scale, and its variance divides nothing
+        return found if found is None or not found.any() else found * common()
 
     @property
     @abc.abstractmethod

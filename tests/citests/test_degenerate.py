@@ -119,3 +119,20 @@ def test_conditioning_sets_that_are_too_large_are_inadmissible_not_fatal(test: C
     prepared = test.prepare(data)
     assert prepared.admissible(Query(0, 1))
     assert not prepared.admissible(Query(0, 1, tuple(range(2, 12))))
+
+
+@pytest.mark.parametrize("n", [8, 3_000])
+@pytest.mark.parametrize("test", [jaxcd.KCI(), jaxcd.GCM()], ids=["KCI", "GCM"])
+def test_a_constant_beside_a_rare_level(test: CITest, n: int):
+    """A variance of zero was divided by: a warning in memory, an error of Python on devices."""
+    rng = np.random.default_rng(n)
+    rare = np.zeros(n)
+    rare[:3] = 1
+    values = np.column_stack([np.full(n, 1.5), rare, rng.normal(size=n)])
+    columns = {"constant": jaxcd.Numeric(), "rare": jaxcd.Categorical((0, 1)), "z": jaxcd.Numeric()}
+    data = jaxcd.Dataset.from_array(values, domain=jaxcd.Domain(columns))
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:1]), ("rows",))
+    for rows in data, data.on(mesh):
+        queue = Queue(test.prepare(rows, key=jax.random.key(0)), alpha=0.05)
+        result = queue.evaluate([Query(0, 1, ()), Query(0, 1, (2,))])
+        assert result.log_pvalue.tolist() == [0.0, 0.0]
