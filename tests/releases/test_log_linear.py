@@ -365,7 +365,7 @@ def test_the_score_is_equal_for_equivalent_graphs():
         dataset(collider(5_000, seed=5), 2, 2, 2, 2), budget=Budget(1.0, 1e-6), noise=simulated(1)
     )
     score = release.default_score()
-    assert isinstance(score, SetScore) and score.options["noise_price"] == pytest.approx(1.0)
+    assert isinstance(score, SetScore) and score.options["noise_price"] == pytest.approx(1.5)
     arcs = ([(0, 1), (1, 2)], [(1, 0), (1, 2)], [(2, 1), (1, 0)])
     totals = []
     for each in arcs:

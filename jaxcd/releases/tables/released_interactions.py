@@ -84,6 +84,8 @@ class ReleasedInteractions(Release):
     # are large beside it.  Of independent columns of 200 and 400 levels, 50,000 to 640,000 rows,
     # epsilon 4, most pairs were joined with 1, none with 1.25.
     noise_gain: ClassVar[float] = 1.5
+    # The largest part of one cell in w.
+    most_inflation: ClassVar[float] = math.inf
 
     def __post_init__(self) -> None:
         if not self.domain.is_discrete or set(self.interactions) != set(self.variances):

@@ -6,8 +6,8 @@ For a set S of columns
 
     h(S) = sum over cells of t log t,  t the table of S;   h({}) = n log n,
     #S   = its number of cells;   #{} = 1,
-    w(S) = sum over cells of v_S / max(t, 2 sqrt v_S),  v_S the variance of the noise on a cell;
-           w({}) = 0.
+    w(S) = sum over cells of min(v_S / max(t, 2 sqrt v_S), c),  v_S the variance of the noise on a
+           cell;   w({}) = 0.
 
 The tables are those of the nearest interactions without negative cells
 (:mod:`jaxcd.ops.nearest_interactions`): they agree where they overlap, so that no information
@@ -16,9 +16,9 @@ was hundreds of nats off, either way (Alarm, 100,000 rows, epsilon 1).
 
 h(v Pa) - h(Pa) is the log likelihood of column v given Pa; by the delta method noise of variance
 v_S adds about w(S) / 2 to h(S), and scatters the likelihood ratio as if the table had w(S) further
-cells.  A cell below two standard deviations of the noise counts as if it had them: non-negative
-cells beside it hold it there.  Whatever is scored as a difference of a set function is equal for
-equivalent graphs, whatever the noise:
+cells.  A cell below two standard deviations of the noise counts as if it had them, since
+non-negative cells beside it hold it there; c is the release's ``most_inflation``.  Whatever is
+scored as a difference of a set function is equal for equivalent graphs, whatever the noise:
 
     value(S) = h(S) - (a' + (a - a') e(S)) #S - (b' + (b - b') e(S)) w(S) / 2,
     e(S)     = prod over S of c(k_j) / k_j,   a' = min(a, .58),  b' = min(b, g),
@@ -90,16 +90,16 @@ class SetFunction:
     def terms(self, columns: Columns) -> SetTerms:
         """The three numbers of a set (sorted positions)."""
         if columns not in self._terms:
-            table = nearest_table(self._release.table(columns), float(self._release.n_samples))
-            variance = self._release.cell_variance(columns)
+            release = self._release
+            table = nearest_table(release.table(columns), float(release.n_samples))
+            variance = release.cell_variance(columns)
             inflation = 0.0
             if variance > 0:
                 least = _LEAST_CELL * math.sqrt(variance)
-                inflation = float((variance / np.maximum(table, least)).sum())
+                each = np.minimum(variance / np.maximum(table, least), release.most_inflation)
+                inflation = float(each.sum())
             self._terms[columns] = SetTerms(
-                float(special.xlogy(table, table).sum()),
-                self._release.n_parameters(columns),
-                inflation,
+                float(special.xlogy(table, table).sum()), release.n_parameters(columns), inflation
             )
         return self._terms[columns]
 

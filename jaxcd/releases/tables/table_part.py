@@ -83,6 +83,11 @@ class TablePart:
         """That of the release."""
         return float(self._release.noise_gain)
 
+    @property
+    def most_inflation(self) -> float:
+        """That of the release."""
+        return float(self._release.most_inflation)
+
     def _outer(self, columns: Columns) -> Columns:
         return tuple(sorted((*(self._columns[j] for j in columns), *self._codes)))
 
