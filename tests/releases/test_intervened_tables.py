@@ -237,3 +237,19 @@ def test_histograms_of_independent_columns_get_no_edges_of_noise_where_targets_a
         bought = jaxcd.release(data, jaxcd.Histogram(), budget=budget, noise=noise)
         n_false += jaxcd.search(bought).graph.n_edges - 1
     assert n_false <= 1
+
+
+def test_a_histogram_with_known_targets_reads_missing_cells_as_the_search_is_told() -> None:
+    """The last column is missing where another is high, and has nothing to do with it else."""
+    rng = np.random.default_rng(0)
+    high, low = rng.integers(0, 2, 4_000), rng.integers(0, 2, 4_000)
+    codes = np.column_stack([low, rng.integers(0, 2, 4_000), high, rng.integers(0, 2, 4_000)])
+    codes[(high == 1) & (rng.random(4_000) < 0.6), 3] = 2
+    columns = [jaxcd.Categorical((0, 1))] * 3 + [jaxcd.Categorical((0, 1), missing=True)]
+    named = dict(zip(("set", "target", "high", "missing"), columns, strict=True))
+    domain = jaxcd.Domain(named, interventions={"set": {1: ("target",)}})
+    bought = jaxcd.release(
+        coded(codes, domain), jaxcd.Histogram(), budget=jaxcd.Budget(20.0), noise=simulated()
+    )
+    assert jaxcd.search(bought, missing="ignore").graph.n_edges == 1
+    assert jaxcd.search(bought, missing="level").graph.n_edges == 2

@@ -353,7 +353,8 @@ class ReleasedHistogram(Release):
 
 def interactions_of(release: ReleasedHistogram) -> ReleasedMarginals:
     """The interactions of all sets of up to six columns, as a release of marginals with the same
-    cost; post-processing.  Noise that is independent and equal on all cells is so on them.
+    cost and reading; post-processing.  Noise that is independent and equal on all cells is so on
+    them.
     """
     d = len(release.cardinalities)
     found: dict[tuple[int, ...], np.ndarray] = {}
@@ -362,7 +363,7 @@ def interactions_of(release: ReleasedHistogram) -> ReleasedMarginals:
         others = tuple(j for j in range(d) if j not in columns)
         found[columns] = interaction(release.values.sum(axis=others))
         variances[columns] = release.variance * math.prod(release.cardinalities[j] for j in others)
-    return ReleasedMarginals(
+    bought = ReleasedMarginals(
         release.domain,
         release.n_samples,
         found,
@@ -373,3 +374,5 @@ def interactions_of(release: ReleasedHistogram) -> ReleasedMarginals:
         noise=MarginalsNoise.LAPLACE,
         charges=release.charges,
     )
+    read: ReleasedMarginals = bought.reading(release.missing)
+    return read
