@@ -36,8 +36,10 @@ __all__ = ["nearest_interactions"]
 
 Columns = tuple[int, ...]
 
-# By so many of the largest standard deviations of an entry's noise cells may stay negative, and
-# those with a multiplier be positive on average: it is small beside what noise leaves in any cell.
+# By so many of the largest standard deviations of noise on an entry of its table a cell may stay
+# negative, and those with a multiplier be positive on average: it is small beside what noise leaves
+# in any cell.  The largest of all tables would be too much: that of a column that is mostly missing
+# is a thousand times the others'.
 _TOLERANCE = 0.003
 _MOST_STEPS, _MOST_ROUNDS = 300, 4
 
@@ -76,6 +78,12 @@ class _Alike:
             found = found * outside.reshape([-1 if a == axis else 1 for a in range(found.ndim)])
         largest: np.ndarray = found.max(axis=tuple(range(1, found.ndim)), keepdims=True)
         return largest
+
+    def tolerances(self, variance: np.ndarray) -> np.ndarray:
+        """By how much cells may be negative, one number a table; whatever has no noise may."""
+        found = variance[self.places]
+        largest = found.max(axis=tuple(range(1, found.ndim)), keepdims=True)
+        return np.where(largest > 0, _TOLERANCE * np.sqrt(largest), math.inf)
 
     def some(self, chosen: np.ndarray) -> _Alike:
         """Those that are chosen."""
@@ -156,10 +164,11 @@ def _nearest(noisy: np.ndarray, variance: np.ndarray, groups: list[_Alike]) -> n
     entries = noisy
     chosen = [np.zeros(len(group.places), dtype=bool) for group in groups]
     multipliers = [np.zeros(group.places.shape) for group in groups]
+    tolerances = [group.tolerances(variance) for group in groups]
     for _ in range(_MOST_ROUNDS):
         negative = [
-            group.cells(entries).min(axis=tuple(range(1, group.places.ndim))) < -_TOLERANCE
-            for group in groups
+            (group.cells(entries) < -least).any(axis=tuple(range(1, group.places.ndim)))
+            for group, least in zip(groups, tolerances, strict=True)
         ]
         if not any((new & ~old).any() for new, old in zip(negative, chosen, strict=True)):
             break
@@ -180,7 +189,8 @@ def _multiplied(
     """The multipliers of the tables' cells, and R'."""
     size = len(noisy)
     times = sum(np.bincount(group.places.ravel(), minlength=size) for group in groups)
-    bounds = [np.maximum(group.bounds(times * variance), 1e-300) for group in groups]
+    bounds = [group.bounds(times * variance) for group in groups]
+    tolerances = [group.tolerances(variance) for group in groups]
 
     def moved(multipliers: list[np.ndarray]) -> np.ndarray:
         pairs = zip(groups, multipliers, strict=True)
@@ -192,8 +202,8 @@ def _multiplied(
         entries = moved(ahead)
         cells = [group.cells(entries) for group in groups]
         if all(
-            values.min() >= -_TOLERANCE and np.sum(m * values) <= _TOLERANCE * np.sum(np.abs(m))
-            for m, values in zip(ahead, cells, strict=True)
+            (values >= -least).all() and np.sum(m * values) <= np.sum(np.abs(m) * least)
+            for m, values, least in zip(ahead, cells, tolerances, strict=True)
         ):
             return ahead, entries
         new = [

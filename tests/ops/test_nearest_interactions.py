@@ -115,6 +115,25 @@ def test_what_has_no_noise_stays():
     assert least_cell(found, k, sets, n) > -1 > least_cell(moved, k, sets, n)
 
 
+def test_much_noise_on_one_table_leaves_the_others_no_negative_cells():
+    """A column that is mostly missing has a thousand times the noise of the others."""
+    k, n, sets = (2, 3, 2, 2), 300, [(0, 1, 2), (0, 3)]
+    _, moved, variances = noisy(k, sets, n=n, scale=20.0, seed=3)
+    variances |= {(3,): 2e8, (0, 3): 2e8}
+    found = nearest_interactions(moved, variances, k, n, sets)
+    assert least_cell(found, k, [(0, 1, 2)], n) > -1
+    assert least_cell(moved, k, [(0, 1, 2)], n) < -10
+
+
+def test_a_table_without_noise_is_left_as_it_is():
+    k, n = (2, 3, 2), 300
+    _, moved, variances = noisy(k, [(0, 1), (2,)], n=n, scale=20.0, seed=3)
+    moved[2,], variances[2,] = np.array([-2.0 * n]), 0.0  # of no rows
+    found = nearest_interactions(moved, variances, k, n, [(0, 1), (2,)])
+    assert least_cell(found, k, [(0, 1)], n) > -1
+    assert np.allclose(found[2,], moved[2,], rtol=1e-12, atol=0)
+
+
 def test_the_order_of_columns_does_not_matter():
     k, n = (2, 3, 4), 300
     _, moved, variances = noisy(k, [(0, 1, 2)], n=n, scale=20.0, seed=3)
