@@ -93,6 +93,50 @@ def test_it_is_the_nearest(seed: int):
     assert distance(found, moved, variances) == pytest.approx(solved.fun, rel=0.03, abs=0.05)
 
 
+@pytest.mark.parametrize(("scale", "seed"), [(40.0, 25), (40.0, 29), (40.0, 0), (150.0, 2)])
+def test_the_point_of_a_least_distance_program(scale: float, seed: int):
+    """Ten triples, against Lawson and Hanson's solution by non-negative least squares: every entry,
+    and every cell.  In the first two cases mending some tables makes another one negative.
+    """
+    k, n = (2, 3, 2, 3, 2, 2), 2_000
+    sets = list(itertools.combinations(range(6), 3))[::2]
+    _, moved, variances = noisy(k, sets, n=n, scale=scale, seed=seed)
+    found = nearest_interactions(moved, variances, k, n, sets)
+    deviations = np.repeat(
+        [math.sqrt(variances[u]) for u in moved], [v.size for v in moved.values()]
+    )
+    stops = np.cumsum([v.size for v in moved.values()])
+
+    def cells(moves: np.ndarray, total: float) -> np.ndarray:
+        parts = dict(zip(moved, np.split(moves * deviations, stops[:-1]), strict=True))
+        values = {u: part.reshape(moved[u].shape) for u, part in parts.items()}
+        tables = [table_of_interactions(s, k, total, values.__getitem__) for s in sets]
+        return np.concatenate([table.ravel() for table in tables])
+
+    start = np.concatenate([v.ravel() for v in moved.values()]) / deviations
+    slopes = np.stack([cells(unit, 0) for unit in np.eye(len(start))])
+    program = np.vstack([slopes, -cells(start, n)]) / scale
+    target = np.append(np.zeros(len(start)), 1.0)
+    residual = program @ optimize.nnls(program, target, maxiter=10_000)[0] - target
+    solved = -residual[:-1] / residual[-1]
+    reached = np.concatenate([v.ravel() for v in found.values()]) / deviations - start
+    assert math.sqrt(solved @ solved) > 1
+    assert math.dist(reached, solved) < 0.025
+    assert cells(start + reached, n).min() > -0.01 * deviations.max()
+
+
+def test_the_steps_lead_there_where_noise_hides_everything():
+    """Plain gradients are not there after as many."""
+    k, n = (4, 5, 6, 2, 3, 2), 5_000
+    sets = list(itertools.combinations(range(6), 3))[::2]
+    for seed in range(3):
+        _, moved, variances = noisy(k, sets, n=n, scale=3_000.0, seed=seed)
+        found = nearest_interactions(moved, variances, k, n, sets)
+        deviation = math.sqrt(max(variances.values()))
+        assert least_cell(found, k, sets, n) > -0.004 * deviation
+        assert least_cell(moved, k, sets, n) < -deviation
+
+
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), st.floats(0.1, 300.0))
 def test_it_is_never_further_from_the_rows(seed: int, scale: float):
