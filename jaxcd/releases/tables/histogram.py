@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, final
 
 import jax
@@ -36,7 +36,7 @@ from jaxcd.releases.base import Release, ReleaseKind, facts_of_rows, paid
 from jaxcd.releases.plans import Plan
 from jaxcd.releases.redrawing import redrawn
 from jaxcd.releases.tables.fitted_tables import CellModel
-from jaxcd.releases.tables.marginals import ReleasedMarginals
+from jaxcd.releases.tables.marginals import ReleasedMarginals, screened
 from jaxcd.releases.tables.measurement_error import MeasurementErrorScore
 from jaxcd.releases.tables.noisy_strata import histogram_strata
 from jaxcd.releases.tables.noisy_table_tests import table_tests
@@ -354,7 +354,7 @@ class ReleasedHistogram(Release):
 def interactions_of(release: ReleasedHistogram) -> ReleasedMarginals:
     """The interactions of all sets of up to six columns, as a release of marginals with the same
     cost and reading; post-processing.  Noise that is independent and equal on all cells is so on
-    them.
+    them.  Under much noise the candidates are those of round 2 of :class:`Marginals`.
     """
     d = len(release.cardinalities)
     found: dict[tuple[int, ...], np.ndarray] = {}
@@ -375,4 +375,6 @@ def interactions_of(release: ReleasedHistogram) -> ReleasedMarginals:
         charges=release.charges,
     )
     read: ReleasedMarginals = bought.reading(release.missing)
+    # Where noise hides most cells its price is small, or none.
+    read = replace(bought, candidates=screened(read)).reading(release.missing)
     return read

@@ -293,6 +293,24 @@ class _Settled:
         )
 
 
+def screened(release: ReleasedMarginals) -> tuple[Columns, ...]:
+    """The candidates of a release that has all pairs: its own where noise is quiet, else for each
+    column its partners of round 2 with the usual options.
+    """
+    d = len(release.names)
+    variance = max((v for s, v in release.variances.items() if len(s) == 2), default=0.0)
+    noise = math.sqrt(variance / release.n_samples)
+    if noise < _QUIET:
+        return release.candidates
+    settled = _Settled.of(Marginals(), noise, d)
+    pairs = screen.unmediated_pairs(
+        release.counted,
+        dependence_alpha=settled.dependence_alpha,
+        mediation_alpha=settled.mediation_alpha,
+    )
+    return screen.candidates_of(pairs, d, most=d)
+
+
 def _bought(options: Marginals, door: Door, accountant: Accountant) -> ReleasedMarginals:
     shop, prices = Purchase.open(door, accountant, shares=options.shares)
     law = shop.law
