@@ -374,7 +374,7 @@ def interactions_of(release: ReleasedHistogram) -> ReleasedMarginals:
         noise=MarginalsNoise.LAPLACE,
         charges=release.charges,
     )
-    read: ReleasedMarginals = bought.reading(release.missing)
-    # Where noise hides most cells its price is small, or none.
-    read = replace(bought, candidates=screened(read)).reading(release.missing)
+    # Of tables whose cells noise hides, larger ones hardly pay more of the set score's price.
+    candidates = screened(bought.reading(release.missing))
+    read: ReleasedMarginals = replace(bought, candidates=candidates).reading(release.missing)
     return read
