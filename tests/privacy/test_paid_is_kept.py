@@ -717,6 +717,8 @@ from jaxcd.cli import main
 def end(*_, **__):
     os.kill(os.getpid(), getattr(signal, sys.argv[1]))
 
+# the tests themselves may run where a closed terminal is ignored
+signal.signal(getattr(signal, sys.argv[1]), signal.SIG_DFL)
 report.write_report = end
 code = main(sys.argv[2:])
 assert signal.getsignal(getattr(signal, sys.argv[1])) is signal.SIG_DFL
