@@ -8,7 +8,8 @@ made non-negative together: of noisy interactions R_U with noise of variance v_U
     minimise over R'   1/2 sum over U of |R'_U - R_U|^2 / v_U
     such that          every cell of every table N_S that is built from R' is at least 0,
 
-which for Gaussian noise is the most likely R'.  With A the map from interactions to cells and A^T
+which for Gaussian noise is the most likely R'.  It is computed from released numbers alone, so it
+is post-processing.  With A the map from interactions to cells and A^T
 its transpose, R' = R + v A^T m for the multipliers m >= 0 of the cells, which minimise
 1/2 m^T A v A^T m + m^T A R: by accelerated projected gradients, restarted where they turn back.
 The step of a table is the inverse of max over U in S of (tables with U) v_U prod over S - U of

@@ -150,7 +150,7 @@ class ReleasedInteractions(Release):
     @cached_property
     def agreed(self) -> ReleasedInteractions:
         """This release with the nearest interactions whose tables have no negative cells
-        (:mod:`jaxcd.ops.nearest_interactions`).
+        (:mod:`jaxcd.ops.nearest_interactions`); post-processing.
         """
         found = copy.copy(self)
         nearest = nearest_interactions(

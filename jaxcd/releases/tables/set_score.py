@@ -13,9 +13,9 @@ between such columns are worth (``benchmarks.many_levels``).
 
 Sampling pays log n / 2 a parameter, so that a wrong one is refused as n grows.  Noise does not
 vanish as n grows, and its directions are many and unequal; they pay ``noise_price`` halves, one for
-the bias of h and four for its scatter.  A likelihood ratio that noise alone makes of d equal
-directions of total w is about w / d times a chi-square, and P(chi2_d > 5 d) is .03 for d = 1 and
-.0005 for d = 4, before what sampling pays.
+the bias of h and three for its scatter.  A likelihood ratio that noise alone makes of d equal
+directions of total w is about w / d times a chi-square, and P(chi2_d > 4 d) is .05 for d = 1 and
+.003 for d = 4, before what sampling pays.
 """
 
 from __future__ import annotations
