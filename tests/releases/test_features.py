@@ -309,9 +309,28 @@ class TestSearches:
             c[np.ix_(x, y)] @ linalg.solve(c[np.ix_(y, y)], c[np.ix_(y, x)]), c[np.ix_(x, x)]
         ).real
         gain = score.local(0, (1,)) - score.local(0, ())
-        assert gain == pytest.approx(
-            -2000 * np.log(1 - roots).sum() - 4 / 2 * math.log(4000) - 5 * 1.5, rel=1e-4
+        price = 4 / 2 * math.log(4000) + 5 * 1.5 + 2000 * 0.06 * max(roots.sum() - 9 / 4000, 0)
+        assert gain == pytest.approx(-2000 * np.log(1 - roots).sum() - price, rel=1e-4)
+
+    @pytest.mark.parametrize("errors", ["normal", "exponential"])
+    @pytest.mark.parametrize("budget", [jaxcd.Budget(4.0, 1e-6), jaxcd.NO_PRIVACY])
+    def test_strong_lines_in_a_chain_do_not_join_its_ends(self, errors, budget):
+        """Cosines of ranks tell extreme values of the middle apart badly."""
+        rng = np.random.default_rng(11)
+        draw = getattr(rng, errors)
+        columns = [draw(size=20_000)]
+        for _ in range(3):
+            columns.append(0.85 * columns[-1] + 0.5 * draw(size=20_000))
+        release = Features().release(
+            measured(np.column_stack(columns)), budget=budget, noise=simulated()
         )
+        found = np.argwhere(np.triu(search_features(release).graph.marks)).tolist()
+        assert found == [[0, 1], [1, 2], [2, 3]]
+        test, names = jaxcd.CanonicalCorrelation(), release.names
+        for end, given in ((2, 1), (3, 1), (3, 2)):
+            asked = jaxcd.ci_test(release, names[0], names[end], given=[names[given]], test=test)
+            assert asked.independent
+        assert not jaxcd.ci_test(release, *names[:2], given=[names[2]], test=test).independent
 
     def test_weak_effects_are_found_through_noise(self):
         rng = np.random.default_rng(3)

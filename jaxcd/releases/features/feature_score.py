@@ -4,8 +4,10 @@ For a set S of columns, with C_S the released covariance of their features and N
 as precise without noise,
 
     h(S) = -(N / 2) log det C_S  -  (penalty / 2) log(N) #S  -  c $S
-                                 -  (N / 2) effect^2 |S| (|S| - 1) / 2,
+                                 -  (N / 2) effect^2 |S| (|S| - 1) / 2  -  (N / 2) .06 D_S,
     #S = sum over pairs of S of s_i s_j,    $S = sum over pairs of S of (r_i r_j - s_i s_j),
+    D_S = sum over pairs of S of max(d_ij - r_i r_j / N, 0), d_ij the sum of their squared canonical
+        correlations given nothing,
 
 s_i = 2 smooth features of a numeric column (3 where "missing" is a level) and all r_i of a
 discrete one, c = 1.5 nats and at most what the others cost;
@@ -15,9 +17,11 @@ discrete one, c = 1.5 nats and at most what the others cost;
 minus N / 2 times the log determinant of what an additive regression on the features of Pa leaves of
 those of v.  It is the BIC of jointly normal features, but for two things.  Products of further
 cosines cost less than log(N) / 2 each: noise alone gives a half, and at the full price of r^2
-numbers a weak line, or one that heavy tails bend, would not pay for itself.  And the sum over
-parents of the last term is the price of a dependence too weak to count, because features and
-additive regressions are not exact.  Levels that are too rare to be told from noise are left out
+numbers a weak line, or one that heavy tails bend, would not pay for itself.  And the
+last two terms are the price of a dependence that does not count, because features and additive
+regressions are not exact: what is weak, and the part of a dependence that is left where other
+columns explain it all (``UNEXPLAINED`` in :mod:`jaxcd.releases.features.canonical_correlation`).
+Levels that are too rare to be told from noise are left out
 (:mod:`jaxcd.releases.features.rare_levels`).  A difference of a set function, it is equal for
 equivalent graphs.
 
@@ -63,7 +67,7 @@ from jaxcd.checks import check_count, check_number
 from jaxcd.data.column_types import Column
 from jaxcd.data.interventions import Interventions
 from jaxcd.releases.base import Release, check_kind
-from jaxcd.releases.features.canonical_correlation import CanonicalCorrelation, raised
+from jaxcd.releases.features.canonical_correlation import UNEXPLAINED, CanonicalCorrelation, raised
 from jaxcd.releases.features.rare_levels import rare_levels, rare_words, without_levels
 from jaxcd.scores.base import BatchedScore, log_rows, strongest
 
@@ -168,7 +172,11 @@ class FeatureScore(BatchedScore):
         full = np.multiply.outer(smooth, smooth)
         further = np.multiply.outer(self._sizes, self._sizes) - full
         price = self._parameter_price
+        dependences = _dependences(
+            self._covariance, self._release.blocks, rows=self.effective_samples
+        )
         found: np.ndarray = price * full + min(price, _FURTHER_PRICE) * further + self._edge_price
+        found += self.effective_samples / 2 * UNEXPLAINED * dependences
         return found
 
     most_exact = 18
@@ -267,6 +275,35 @@ def _evened(release: Any, covariance: np.ndarray) -> np.ndarray:
             of_smooth = rows + (release.noise / _mean_variance(release, smooth)) ** 2
             own = (found[place, place] ** 2 * rows + release.noise**2) / of_smooth
             found[place, place] = max(found[place, place], math.sqrt(own))
+    return found
+
+
+def _dependences(
+    covariance: np.ndarray, blocks: Sequence[np.ndarray], *, rows: float
+) -> np.ndarray:
+    """The sum of the squared canonical correlations of all pairs of columns, less its mean under
+    independence (the product of their numbers of features over the rows), from 0, (p, p); 0 on the
+    diagonal.
+    """
+    found = np.zeros((len(blocks),) * 2)
+    several = [column for column, block in enumerate(blocks) if len(block)]
+    if not several:
+        return found
+    roots = [
+        np.linalg.inv(np.linalg.cholesky(covariance[np.ix_(blocks[j], blocks[j])])) for j in several
+    ]
+    # Features of every column made uncorrelated: in rows, then in columns.
+    white = np.concatenate(
+        [root @ covariance[blocks[j]] for root, j in zip(roots, several, strict=True)]
+    )
+    white = np.concatenate(
+        [white[:, blocks[j]] @ root.T for root, j in zip(roots, several, strict=True)], axis=1
+    )
+    sizes = np.array([len(blocks[j]) for j in several])
+    starts = np.cumsum(sizes) - sizes
+    sums = np.add.reduceat(np.add.reduceat(white**2, starts, axis=0), starts, axis=1)
+    np.fill_diagonal(sums, 0.0)
+    found[np.ix_(several, several)] = np.maximum(sums - np.multiply.outer(sizes, sizes) / rows, 0.0)
     return found
 
 
