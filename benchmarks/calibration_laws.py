@@ -21,7 +21,8 @@ Errors = tuple[np.ndarray, np.ndarray]
 @dataclass(frozen=True)
 class Law:
     """name: of its row.  draw: (rng, n, dependent) -> (n, 2 + |Z|).  test: the name of the test
-    that the docs name for it.  levels: columns that are labels.
+    that the docs name for it.  levels: columns that are labels.  counted: all columns are, so that
+    tests that count are among the tests.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Law:
     test: str
     about: str
     levels: tuple[int, ...] = ()
+    counted: bool = False
 
 
 def _normal(rng: Rng, n: int) -> np.ndarray:
@@ -255,7 +257,27 @@ def _regimes(rng: Rng, n: int, dependent: bool) -> np.ndarray:
     return _table(np.where(up, z[:, 1], -z[:, 1]) + 0.5 * e, 1.5 * up * z[:, 1] + 0.5 * f, z)
 
 
-RCIT, KCI = "RCIT", "KCI"
+def _strata(n_strata: int, k: int) -> Callable[[Rng, int, bool], np.ndarray]:
+    """Strata with shares as 1, 1/2, 1/3, ..., and uneven levels in each."""
+
+    def draw(rng: Rng, n: int, dependent: bool) -> np.ndarray:
+        shares = 1 / np.arange(1, n_strata + 1)
+        z = rng.choice(n_strata, size=n, p=shares / shares.sum())
+        x, y = (
+            np.minimum(
+                (rng.random((n, 1)) > rng.dirichlet(np.ones(k), n_strata)[z].cumsum(1)).sum(1),
+                k - 1,
+            )
+            for _ in range(2)
+        )
+        if dependent:
+            y = np.where(rng.random(n) < _SHARE, x, y)
+        return _table(x, y, z)
+
+    return draw
+
+
+RCIT, KCI, CHI_SQUARE = "RCIT", "KCI", "ChiSquare"
 LAWS: Sequence[Law] = (
     Law("paper, c = 1", _paper(1.0), RCIT, "Zhang et al.: sin(sum of 5 uniform) + c uniform"),
     Law("paper, c = 0.5", _paper(0.5), RCIT, "the same with half the error"),
@@ -288,4 +310,20 @@ LAWS: Sequence[Law] = (
     Law("thresholds", _thresholds, RCIT, "jumps at an age and a weight, beside slopes"),
     Law("corner", _corner, RCIT, "a regression tree of two splits"),
     Law("regimes", _regimes, RCIT, "a slope that changes at a threshold of another column"),
+    Law(
+        "20 strata",
+        _strata(20, 2),
+        CHI_SQUARE,
+        "two levels; Z: 20 labels, the rarest 1 of 72 rows",
+        levels=(0, 1, 2),
+        counted=True,
+    ),
+    Law(
+        "64 strata",
+        _strata(64, 3),
+        CHI_SQUARE,
+        "three levels; Z: 64 labels, the rarest 1 of 304 rows",
+        levels=(0, 1, 2),
+        counted=True,
+    ),
 )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 import shlex
 from collections.abc import Callable, Iterable
+from fractions import Fraction
 from typing import Any
 
 import jax
@@ -185,3 +188,47 @@ class CommandLine:
         assert err.startswith("jaxcd: ") and err.count("\n") == 1 and err.endswith("\n")
         assert "Traceback" not in err
         return err
+
+
+def chi_square_moments(table: np.ndarray) -> tuple[float, float]:
+    """Mean and variance of Pearson's chi-square over all tables with these margins, weighted as
+    random permutations weigh them: from the factorial moments of their cells, in fractions.
+    """
+    rows, columns, n = table.sum(1).tolist(), table.sum(0).tolist(), int(table.sum())
+    fourth = {1: 1, 2: 7, 3: 6, 4: 1}  # x^4 by falling powers
+
+    def falling(x: int, k: int) -> int:
+        return math.prod(range(x - k + 1, x + 1)) if k <= x else 0
+
+    def expected(one: tuple[int, int], other: tuple[int, int]) -> Fraction:
+        """E[O^2 O'^2] of two cells."""
+        (a, b), (c, d) = one, other
+        if one == other:
+            parts = [
+                (f * falling(rows[a], k) * falling(columns[b], k), k) for k, f in fourth.items()
+            ]
+        else:
+            parts = []
+            for i, j in itertools.product((1, 2), repeat=2):
+                by_row = (
+                    falling(rows[a], i + j) if a == c else falling(rows[a], i) * falling(rows[c], j)
+                )
+                by_column = (
+                    falling(columns[b], i + j)
+                    if b == d
+                    else falling(columns[b], i) * falling(columns[d], j)
+                )
+                parts.append((by_row * by_column, i + j))
+        return sum((Fraction(part, falling(n, k)) for part, k in parts if part), Fraction(0))
+
+    cells = [(a, b) for a in range(len(rows)) for b in range(len(columns)) if rows[a] * columns[b]]
+    first = second = Fraction(0)
+    for a, b in cells:
+        for k in (1, 2):
+            if falling(n, k):
+                top = falling(rows[a], k) * falling(columns[b], k)
+                first += Fraction(top, falling(n, k) * rows[a] * columns[b])
+    for one, other in itertools.product(cells, repeat=2):
+        weight = rows[one[0]] * columns[one[1]] * rows[other[0]] * columns[other[1]]
+        second += expected(one, other) / weight
+    return float(n * first - n), float(n * n * (second - first**2))

@@ -32,11 +32,14 @@ __all__ = [
 class ChiSquareSums(NamedTuple):
     """chi_square: Pearson's sum (O - E)^2 / E.  g: the likelihood ratio 2 sum O log(O / E).  dof:
     degrees of freedom, the sum over strata of (nonempty rows - 1)(nonempty columns - 1), each
-    factor at least 0."""
+    factor at least 0.  mean, variance: of chi_square over all permutations of y within strata,
+    exactly."""
 
     chi_square: jax.Array
     g: jax.Array
     dof: jax.Array
+    mean: jax.Array
+    variance: jax.Array
 
 
 class CovarianceSums(NamedTuple):
@@ -83,8 +86,17 @@ def _expected(rows: jax.Array, columns: jax.Array, size: jax.Array) -> jax.Array
 
 @partial(jax.jit, static_argnames="dtype")
 def chi_square_sums(tables: jax.Array, dtype: Any = jnp.float64) -> ChiSquareSums:
-    """Pearson's chi-square, the likelihood ratio G and their degrees of freedom, summed over
-    strata.
+    r"""Pearson's chi-square, the likelihood ratio G and their degrees of freedom, summed over
+    strata, and the moments of chi-square where y is independent of x.
+
+    With a nonempty rows of sums r and b nonempty columns of sums c, a stratum of n > 3 records has
+
+        mean      n (a - 1)(b - 1) / (n - 1),
+        variance  2 n (v_x - u_x)(v_y - u_y) / (n - 3)  +  n^2 u_x u_y / (n - 1),
+        v_x = (a - 1)(n - a) / (n - 1),    u_x = (n sum 1 / r - a^2) / (n - 2),
+
+    v_y and u_y alike of b and c, over all permutations of y; of n = 3 the first term of the
+    variance is 0, and of n = 2 all of it.
 
     Args:
         tables: counts (..., K, A, B).
@@ -93,17 +105,30 @@ def chi_square_sums(tables: jax.Array, dtype: Any = jnp.float64) -> ChiSquareSum
         Arrays of shape (...).
 
     Source:
-        Agresti, *Categorical Data Analysis*, 3rd ed., sections 3.2 and 6.3.
+        Agresti, *Categorical Data Analysis*, 3rd ed., sections 3.2 and 6.3; Haldane 1940 and Dawson
+        1954 for the moments.
     """
     observed, rows, columns, size = _margins(tables, dtype)
     expected = _expected(rows, columns, size)
     chi_square = _over((observed - expected) ** 2, expected).sum(axis=(-3, -2, -1))
     ratio = jnp.where(observed > 0, observed / jnp.where(expected > 0, expected, 1), 1)
     g = 2 * (observed * jnp.log(ratio)).sum(axis=(-3, -2, -1))
-    free_rows = jnp.maximum((rows > 0).sum(axis=-1) - 1, 0)
-    free_columns = jnp.maximum((columns > 0).sum(axis=-1) - 1, 0)
+    n_rows, n_columns = ((sums > 0).sum(axis=-1).astype(dtype) for sums in (rows, columns))
+    dof = jnp.maximum(n_rows - 1, 0) * jnp.maximum(n_columns - 1, 0)
+    spreads, shares = [], []
+    for sums, levels in ((rows, n_rows), (columns, n_columns)):
+        inverse = _over(jnp.ones_like(sums), sums).sum(axis=-1)
+        shares.append(jnp.maximum(_over(size * inverse - levels**2, size - 2), 0))
+        spread = _over((levels - 1) * (size - levels), size - 1)
+        spreads.append(jnp.maximum(spread - shares[-1], 0))
+    variance = 2 * _over(size * spreads[0] * spreads[1], size - 3)
+    variance += _over(size**2 * shares[0] * shares[1], size - 1)
     return ChiSquareSums(
-        chi_square, jnp.maximum(g, 0), (free_rows * free_columns).sum(axis=-1).astype(dtype)
+        chi_square,
+        jnp.maximum(g, 0),
+        dof.sum(axis=-1),
+        _over(size * dof, size - 1).sum(axis=-1),
+        variance.sum(axis=-1),
     )
 
 

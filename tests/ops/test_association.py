@@ -15,6 +15,7 @@ from scipy.stats import chi2_contingency
 
 from jaxcd.ops.association import chi_square_sums, covariance_sums, kendall_sums
 from jaxcd.ops.precision import double_precision
+from tests.helpers import chi_square_moments
 
 DTYPES = {"float32": (jnp.float32, 2e-4), "float64": (jnp.float64, 1e-11)}
 K, A, B = 4, 4, 5  # one padded shape for all: one compilation for each statistic and dtype
@@ -49,8 +50,10 @@ def dropped(table: np.ndarray) -> np.ndarray:
 def test_chi_square_and_g(dtype: str, tables: np.ndarray):
     kind, rtol = DTYPES[dtype]
     result = compute(chi_square_sums, tables, kind)
-    chi_square = g = dof = 0.0
+    chi_square = g = dof = mean = variance = 0.0
     for table in map(dropped, tables):
+        moments = chi_square_moments(table) if table.size else (0.0, 0.0)
+        mean, variance = mean + moments[0], variance + moments[1]
         if min(table.shape) > 1:
             pearson = chi2_contingency(table, correction=False)
             chi_square, dof = chi_square + pearson.statistic, dof + pearson.dof
@@ -58,8 +61,24 @@ def test_chi_square_and_g(dtype: str, tables: np.ndarray):
     n = float(tables.sum())
     np.testing.assert_allclose(result.chi_square, chi_square, rtol=rtol, atol=rtol * n)
     np.testing.assert_allclose(result.g, g, rtol=rtol, atol=rtol * n)
+    np.testing.assert_allclose(result.mean, mean, rtol=10 * rtol, atol=rtol)
+    np.testing.assert_allclose(result.variance, variance, rtol=100 * rtol, atol=10 * rtol * n)
     assert result.dof == dof
     assert result.chi_square >= 0 and np.isfinite(result.g)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns"),
+    [((2, 2), (1, 3)), ((1, 2, 2), (3, 2)), ((1, 1, 1), (2, 1)), ((1, 1), (1, 1))],
+)
+def test_moments_of_chi_square_are_those_of_all_permutations(rows, columns):
+    x, y = (np.repeat(np.arange(len(sums)), sums) for sums in (rows, columns))
+    tables = np.zeros((math.factorial(len(x)), 1, len(rows), len(columns)), dtype=np.int32)
+    for table, order in zip(tables, itertools.permutations(y), strict=True):
+        np.add.at(table[0], (x, list(order)), 1)
+    result = compute(chi_square_sums, tables)
+    np.testing.assert_allclose(result.mean, result.chi_square.mean(), rtol=1e-12)
+    np.testing.assert_allclose(result.variance, result.chi_square.var(), rtol=1e-9, atol=1e-12)
 
 
 def kendall_of_records(table: np.ndarray) -> int:
