@@ -1,4 +1,4 @@
-"""Checks of rows over 1, 2, 3 and 8 simulated devices; prints, as JSON, what went wrong in each.
+"""Checks of rows over 1, 3 and 8 simulated devices; prints, as JSON, what went wrong in each.
 
 Run by ``test_shards.py`` with XLA_FLAGS=--xla_force_host_platform_device_count=8; with ``--slow``
 the slow ones, with names these.
@@ -36,7 +36,7 @@ from jaxcd.ops.device_sums import DeviceSum  # noqa: E402
 from jaxcd.ops.people import PERSON_UNITS  # noqa: E402
 from jaxcd.ops.tilted_moments import ExactSum, gram_steps  # noqa: E402
 
-DEVICES = (1, 2, 3, 8)
+DEVICES = (1, 3, 8)
 BUDGET = jaxcd.Budget(2.0, 1e-6)
 NOISE = jaxcd.SimulatedNoise(jax.random.key(5))
 CHECKS: dict[str, Callable[[], None]] = {}
@@ -485,7 +485,7 @@ def hsic() -> None:
 def kernel_tests() -> None:
     data = some_numbers(3_001).select(_NUMBERS)
     same_answers(data.select(["x", "two"]), jaxcd.HSIC(dtype="float64"), [("x", "two")])
-    same_answers(data, jaxcd.RCIT(rank=40), [("x", "y", "z")], DEVICES)
+    same_answers(data, jaxcd.RCIT(rank=40), [("x", "y", "z")], (1, 8))
     same_answers(data, jaxcd.RCIT(rank=40), [("x", "of_z", "z"), ("x", "two", "same")])
 
 
