@@ -342,7 +342,8 @@ def test_shifted_deviance_between_likelihood_ratio_and_chi_square():
 @pytest.mark.parametrize(
     ("options", "noise", "expected"),
     [
-        ({}, 0.0, (0.01, 8, 5)),
+        ({}, 0.0, (0.001, 8, 5)),
+        ({}, 0.01, (0.01, 8, 5)),
         ({}, 0.1, (0.1, 8, 5)),
         ({}, 0.3, (0.2, 6, 3)),
         ({}, math.inf, (0.2, 6, 3)),
