@@ -118,6 +118,37 @@ def test_chi_square_keeps_its_level_with_few_rows_a_stratum(levels: tuple[int, i
     assert stats.binomtest(rejected, runs, 0.05).pvalue > 1e-3
 
 
+@pytest.mark.parametrize("rows", [1, 3, 10])
+@pytest.mark.parametrize("shift", [0.0, 0.07])
+def test_chi_square_where_few_rows_hold_a_level_of_each_column(rows: int, shift: float):
+    """Most of the variance is that of a record in one cell, which is seldom there."""
+    rng = np.random.default_rng(rows)
+    domain, runs, n = levelled(3, 3, 8), 200, 10_000
+    rejected = 0
+    for _ in range(runs):
+        x, y, z = rng.integers(2, size=n), rng.integers(2, size=n), rng.integers(8, size=n)
+        y = np.where((rng.random(n) < shift) & (z > 0), x, y)
+        x[rng.choice(n, rows, replace=False)] = 2
+        y[rng.choice(n, rows, replace=False)] = 2
+        z[(x == 2) | (y == 2)] = 0
+        codes = np.stack([x, y, z], 1).astype(np.int32)
+        data = jaxcd.Dataset.from_codes(codes, domain=domain)
+        rejected += one(ChiSquare(), data, Query(0, 1, (2,)), 0.05)[1] < math.log(0.05)
+    if shift:
+        assert rejected > 0.8 * runs
+    else:
+        assert stats.binom.sf(rejected - 1, runs, 0.05) > 1e-3
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_chi_square_of_a_single_row_in_a_level_of_each_column(together: bool):
+    codes = np.zeros((1_000, 2), dtype=np.int32)
+    codes[0, 0] = codes[0 if together else 1, 1] = 1
+    data = jaxcd.Dataset.from_codes(codes, domain=levelled(2, 2))
+    exact = 1e-3 if together else 1.0
+    assert math.exp(one(ChiSquare(), data, Query(0, 1), 0.05)[1]) == pytest.approx(exact, rel=0.05)
+
+
 def covariance_parts(codes: np.ndarray, query: Query) -> tuple[float, float, float, float, float]:
     """G, M, V, W, W_1 with one-hot vectors of all declared levels, centred within each stratum."""
     cross, v, w = [], 0.0, []
