@@ -383,6 +383,24 @@ def test_mediators_are_told_from_common_causes_of_nothing():
     )
 
 
+@pytest.mark.parametrize("budget", [NO_PRIVACY, jaxcd.Budget(2.0, 1e-6)])
+@pytest.mark.parametrize("turned", [0.0, 1e-3])
+def test_two_columns_that_hold_the_same_do_not_explain_each_other_away(budget, turned: float):
+    """Each of the pairs v0, v2 and v1, v2 is explained by the third column."""
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 4, 5_000)
+    second = np.where(rng.random(5_000) < turned, 3 - first, first)
+    third = np.where(rng.random(5_000) < 0.5, rng.integers(0, 4, 5_000), first)
+    release = jaxcd.release(
+        dataset(np.stack([first, second, third], 1), 4, 4, 4),
+        Marginals(),
+        budget=budget,
+        noise=None if budget is NO_PRIVACY else simulated(0),
+    )
+    joined = np.asarray(jaxcd.search(release).graph.marks) != 0
+    assert joined[0, 1] and joined[2, :2].sum() == 1
+
+
 def _complete(data: jaxcd.Dataset) -> ReleasedMarginals:
     """All interactions without noise."""
     release = Marginals().release(data, budget=NO_PRIVACY)

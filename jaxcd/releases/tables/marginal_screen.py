@@ -82,26 +82,46 @@ def unmediated_pairs(
 
     A pair is dependent if its deviance has p < ``dependence_alpha``.  A column k can explain it
     only if its deviance with both exceeds half of theirs (data processing, with room for noise),
-    and does if p >= ``mediation_alpha``.
+    and does if p >= ``mediation_alpha``.  Pairs do not explain each other in a circle, as those of
+    a column with two others that are copies of each other would: of such the clearest stays.
     """
     pairs = PairTables(release)
     deviance, k = pairs.deviances, pairs.cardinalities
     kept = []
+    explained: dict[Pair, list[frozenset[Pair]]] = {}  # by which two pairs each
     for (i, j), log_p in pairs.log_pvalues.items():
         if not log_p < math.log(dependence_alpha):
             continue
         own, degrees = deviance[i, j], (k[i] - 1) * (k[j] - 1)
-        mediators = np.flatnonzero(np.minimum(deviance[i], deviance[j]) > own / 2)
-        misfits = np.array(
-            [mediation_statistic(pairs, i, j, int(v)) for v in mediators if v not in (i, j)]
-        )
-        least = float(misfits.min(initial=math.inf))
-        worst = float(
-            tails.chi_square_log_sf(misfits, np.full(misfits.shape, degrees)).max(initial=-math.inf)
-        )
+        mediators = [
+            int(v)
+            for v in np.flatnonzero(np.minimum(deviance[i], deviance[j]) > own / 2)
+            if v not in (i, j)
+        ]
+        misfits = np.array([mediation_statistic(pairs, i, j, v) for v in mediators])
+        log_pvalues = tails.chi_square_log_sf(misfits, np.full(misfits.shape, degrees))
+        worst = float(log_pvalues.max(initial=-math.inf))
         if worst < math.log(mediation_alpha):
-            kept.append((worst, -least / degrees, -own, (i, j)))
-    return [pair for *_, pair in sorted(kept)]
+            kept.append((worst, -float(misfits.min(initial=math.inf)) / degrees, -own, (i, j)))
+        else:
+            explained[i, j] = [
+                frozenset((min(end, v), max(end, v)) for end in (i, j))
+                for v, log_p in zip(mediators, log_pvalues, strict=True)
+                if log_p >= math.log(mediation_alpha)
+            ]
+    circular = []
+    while explained:
+        left = {
+            pair: by
+            for pair, by in explained.items()
+            if not any(explained.keys().isdisjoint(two) for two in by)
+        }
+        if len(left) == len(explained):
+            clearest = min(left, key=lambda pair: (-deviance[pair], pair))
+            circular.append(clearest)
+            del left[clearest]
+        explained = left
+    return [pair for *_, pair in sorted(kept)] + circular
 
 
 def unexplained_pairs(release: Any, pairs: list[Pair]) -> list[Pair]:
