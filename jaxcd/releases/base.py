@@ -321,8 +321,6 @@ class Release(StatisticsSource):
         if found is self.missing:
             return self
         other = copy.copy(self)
-        for name in [name for name in vars(other) if name in self._depend_on_reading]:
-            del other.__dict__[name]
         object.__setattr__(other, "missing", found)
         return other
 
@@ -335,7 +333,12 @@ class Release(StatisticsSource):
         return other
 
     _depend_on_reading: ClassVar[tuple[str, ...]] = ()
-    """Cached attributes that another reading changes."""
+    """Cached attributes that another reading changes: copies and pickles are without them."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            name: part for name, part in vars(self).items() if name not in self._depend_on_reading
+        }
 
     @property
     def leaves_out(self) -> tuple[bool, ...]:

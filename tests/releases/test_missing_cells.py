@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
+import pickle
 
 import jax
 import numpy as np
@@ -121,6 +123,8 @@ def test_releases_without_noise_find_what_complete_data_tell(kind, tmp_path) -> 
     again = Release.load(bought.save(tmp_path / "r.npz"))
     assert again.domain == bought.domain and again.missing is Missing.IGNORE
     assert jaxcd.search(again).graph == jaxcd.search(bought).graph
+    for other in (pickle.loads(pickle.dumps(bought)), copy.deepcopy(bought)):  # scored before
+        assert jaxcd.search(other).graph == jaxcd.search(bought).graph
 
 
 def test_tables_are_as_large_as_the_rows_that_know_their_columns_allow() -> None:

@@ -160,8 +160,6 @@ class ReleasedInteractions(Release):
             float(self.n_samples),
             [columns for columns in self.interactions if self.is_built(columns)],
         )
-        for name in [name for name in vars(found) if name in self._depend_on_reading]:
-            del found.__dict__[name]
         object.__setattr__(found, "interactions", nearest)
         object.__setattr__(found, "agreed", found)
         return found
