@@ -705,6 +705,13 @@ def test_messages_speak_of_options(
     assert "force=" not in said
     domain.write_text(json.dumps({"columns": {name: content["b"] for name in "ab"}}))
     pl.read_csv(table).drop("pid").write_parquet(counts)
+    kept = tmp_path / "kept.npz"
+    words = ["discover", counts, "--domain", domain, "--epsilon 1"]
+    assert command(words, "--missing level --quiet --release-out", kept)[0] == 0
+    for more, reading in (("", "level"), ("--missing ignore", "ignore")):  # as it was bought
+        folder = tmp_path / reading
+        assert command("search", kept, "--out", folder, more)[0] == 0
+        assert jaxcd.DiscoveryResult.load(folder).info["missing"] == reading
     words = ["discover", counts, "--domain", domain, "--epsilon 1 --snapshot v"]
     command.refuses("jaxcd: --rows: the ", words, "--rows 59 --quiet")
 

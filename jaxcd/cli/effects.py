@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from jaxcd.cli.shared import (
     AsJson,
-    MissingReading,
+    ReleaseReading,
     argument,
     check_release,
     listed,
@@ -63,7 +63,7 @@ def effect(
             "JSON file of what is known of the graph; not with --graph, which is taken as it is."
         ),
     ] = None,
-    missing: MissingReading = "ignore",
+    missing: ReleaseReading = None,
     plot: Annotated[Path | None, option("Image file for a forest plot (.png, .svg, .pdf).")] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from jaxcd.cli.shared import (
     AsJson,
-    MissingReading,
+    ReleaseReading,
     argument,
     check_release,
     number_option,
@@ -51,7 +51,7 @@ def search(
         Path | None,
         option("JSON file with tiers, forbidden and required edges: what is known before."),
     ] = None,
-    missing: MissingReading = "ignore",
+    missing: ReleaseReading = None,
     confidence: Annotated[
         int, whole_option("Draws of a bootstrap that says how sure the edges are; 0 for none.")
     ] = 0,
@@ -92,7 +92,8 @@ def search(
         raise OptionError("--force overwrites the folder of --out; give one")
     if out is not None:
         check_folder(out, force=force)
-    known, reading = options.knowledge(knowledge), Missing.of(missing)
+    known = options.knowledge(knowledge)
+    reading = None if missing is None else Missing.of(missing)
     check_release(release)
     bought = jaxcd.Release.load(release)
     if reading is Missing.LEVEL and not bought.domain.has_missing:

@@ -107,6 +107,13 @@ MissingReading = Annotated[
         "of its own, as private tests on rows always read them)."
     ),
 ]
+ReleaseReading = Annotated[
+    str | None,
+    option(
+        "How missing cells are read that the domain declares: ignore (left out) or level (a level "
+        "of its own). (Default: as it was bought with --missing, else ignore.)"
+    ),
+]
 NoPrivacyFlag = Annotated[bool, option("Run without a budget.", "--no-privacy")]
 SimulatedNoiseFlag = Annotated[
     bool,

@@ -165,7 +165,7 @@ class ReleaseKind(abc.ABC):
             n_samples=door.n_samples,
             by_person=self.takes_people,
         )
-        return self.buy(door, accountant).of_snapshot(data.snapshot)
+        return self.buy(door, accountant).of_snapshot(data.snapshot).reading(data.missing)
 
 
 def paid(accountant: Accountant) -> dict[str, Any]:
@@ -569,6 +569,7 @@ class Release(StatisticsSource):
             "declared": self.domain.declared,
             "n_samples": self.n_samples,
             **({} if self.snapshot is None else {"snapshot": self.snapshot}),
+            **({} if self.missing is Missing.IGNORE else {"missing": self.missing.value}),
             "cost": cost_to_json(self.cost),
             "spent": cost_to_json(self.spent),
             "charges": [row_to_json(row) for row in self.charges],
@@ -615,6 +616,7 @@ class Release(StatisticsSource):
             release = kind._from_parts(common, header["own"], arrays)
             if (snapshot := header.get("snapshot")) is not None:
                 release = release.of_snapshot(str(snapshot))
+            release = release.reading(header.get("missing", Missing.IGNORE))
             check_stated_noise(release.cost, release.charges, release._least_variance)
         except (KeyError, TypeError, ValueError, AttributeError, JaxcdError) as error:
             raise FormatError(

@@ -85,12 +85,11 @@ def release_again(
         )
     )
     with paying(rehearsal=True):  # some kinds choose what to measure by how cells are read
-        fresh = kind.release(data.reading(release.missing), budget=budget, noise=noise)
+        fresh: Release = kind.release(data.reading(release.missing), budget=budget, noise=noise)
     if type(fresh) is not type(release) or not np.allclose(
         fresh._precision(), release._precision(), rtol=1e-6
     ):
         raise OptionError(
             f"kind: {kind} is not what the release was bought with; give the options that were used"
         )
-    read: Release = fresh.reading(release.missing)
-    return read
+    return fresh

@@ -483,6 +483,19 @@ def test_what_has_no_place_for_missing_numbers_says_so() -> None:
     assert isinstance(advice.kind, jaxcd.Features)
 
 
+@pytest.mark.parametrize(
+    "kind", [*KINDS, jaxcd.Features(), jaxcd.Discretised()], ids=lambda kind: kind.word
+)
+def test_a_release_is_read_as_it_was_bought_also_from_its_file(kind, tmp_path) -> None:
+    data = holes(sample("cancer", 2_000), 0.1)
+    for reading, found in ((None, "ignore"), ("ignore", "ignore"), ("level", "level")):
+        bought = jaxcd.release(data, kind, missing=reading, budget=jaxcd.NO_PRIVACY)
+        for release in (bought, Release.load(bought.save(tmp_path / "r.npz"))):
+            assert release.missing is Missing.of(found)
+            assert jaxcd.search(release).info["missing"] == found
+            assert jaxcd.search(release, missing="ignore").info["missing"] == "ignore"
+
+
 @pytest.mark.parametrize("reading", ["ignore", "level"])
 def test_every_door_takes_the_reading(reading) -> None:
     data = holes(sample("cancer", 2_000), 0.1)
