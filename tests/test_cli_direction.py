@@ -219,7 +219,7 @@ def test_in_a_private_run_no_cell_is_refused(
                 ("--epsilon 1", "--bounds is missing"),
                 ("--epsilon 1 --bounds 1 -1 0 1", "--bounds of 'dose' = 1 -1"),
                 ("--epsilon 1 --bounds -1 1 0 nan", "--bounds of 'response' = 0 nan"),
-                ("--epsilon 1 --bounds 1 2", "--bounds"),
+                ("--epsilon 1 --bounds 1 2", "requires 4 arguments; see jaxcd direction --help"),
                 ("--no-privacy --epsilon 1", "--no-privacy does not go with --epsilon"),
                 ("--no-privacy --method lingam", "--method 'lingam' is unknown"),
                 ("--no-privacy --score mi", "--score 'mi' is unknown"),

@@ -909,6 +909,8 @@ def test_given_edges_are_not_called_found(tmp_path: Path) -> None:
     text = (tmp_path / "report" / "report.html").read_text()
     assert "0 pairs of columns were found" in text and "2 edges were not found but given" in text
     assert "there is no edge to be sure of" in text and text.count("(given)") == 2
+    # what was known as a file of it has it
+    assert json.dumps(run.info["knowledge"], ensure_ascii=False) in unescape(text)
 
 
 @pytest.mark.parametrize("search", [jaxcd.pc, jaxcd.fci])

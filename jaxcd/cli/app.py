@@ -100,7 +100,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         # Usage errors and aborts of typer, whose classes have no public name in every version.
         if hasattr(error, "format_message") and hasattr(error, "exit_code"):
-            command = getattr(getattr(error, "ctx", None), "command_path", "jaxcd")
+            called = shlex.join(["jaxcd", *(sys.argv[1:] if argv is None else argv)[:1]])
+            # typer names no context where a value is missing
+            command = getattr(getattr(error, "ctx", None), "command_path", called)
             return _refuse(f"{error.format_message().rstrip('.')}; see {command} --help")
         if type(error).__name__ == "Abort":
             return _interrupted()

@@ -30,6 +30,7 @@ def audit(
     minutes on two cores.  Exit code 1 if a claim is broken or a bug is missed, else 0.
     """
     from jaxcd.audit import picture, run_audit
+    from jaxcd.places import written_whole
     from jaxcd.report import check_folder
 
     if out is not None:  # before minutes of work
@@ -45,8 +46,10 @@ def audit(
     records = {"holds": found.holds, "findings": found.records()}
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-        (out / "audit.json").write_text(json.dumps(records, indent=2) + "\n", encoding="utf-8")
-        picture(found, out / "audit.svg")
+        with written_whole(out / "audit.json") as draft:
+            draft.write_text(json.dumps(records, indent=2) + "\n", encoding="utf-8")
+        with written_whole(out / "audit.svg") as draft:
+            picture(found, draft)
     print(json.dumps(records, indent=2) if as_json else found.table())
     if not found.holds:
         raise typer.Exit(1)

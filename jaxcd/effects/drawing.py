@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxcd.errors import OptionError
+from jaxcd.places import written_whole
 
 __all__ = ["forest_plot"]
 
@@ -68,5 +69,6 @@ def forest_plot(
     axes.set_ylim(-0.7, len(rows) - 0.3)
     axes.set_xlabel(f"effect, with its {100 * effects[0].level:g} % interval")
     if path is not None:
-        figure.savefig(path, dpi=150)
+        with written_whole(Path(path)) as draft:
+            figure.savefig(draft, format=Path(path).suffix[1:] or "png", dpi=150)
     return figure

@@ -395,4 +395,5 @@ def _number(value: Any) -> str:
 def _text(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return {None: "none", True: "yes", False: "no"}[value]
-    return str(value)
+    # what is no plain value as files have it, such as --knowledge reads it
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else str(value)

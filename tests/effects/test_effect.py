@@ -7,6 +7,7 @@ import itertools
 import json
 import math
 from collections.abc import Iterator
+from pathlib import Path
 
 import jax
 import networkx as nx
@@ -728,10 +729,21 @@ def test_features_are_refused() -> None:
         jaxcd.effect(release, treatment="a", outcome="b", graph=nx.DiGraph([("a", "b")]))
 
 
-def test_picture(tmp_path) -> None:
+def _half_written(_: object, path: Path, **__: object) -> None:
+    path.write_bytes(b"half")
+    raise OSError("the disk is full")
+
+
+def test_picture(tmp_path, monkeypatch) -> None:
     found = jaxcd.effect(FREE, treatment="smoke", outcome="dysp", graph=ASIA.cpdag())
     found.plot(tmp_path / "forest.png")
-    assert (tmp_path / "forest.png").stat().st_size > 1000
+    old = (tmp_path / "forest.png").read_bytes()
+    assert len(old) > 1000
+    with monkeypatch.context() as patch:  # what fails while it is written leaves the old one
+        patch.setattr("matplotlib.figure.Figure.savefig", _half_written)
+        with pytest.raises(OSError, match="full"):
+            found.plot(tmp_path / "forest.png")
+    assert (tmp_path / "forest.png").read_bytes() == old and len(list(tmp_path.iterdir())) == 1
     figure = jaxcd.effects.forest_plot([found, found], truths=[0.2, 0.2])
     assert len(figure.axes[0].get_yticks()) == 2 * len(found.possible)
     with pytest.raises(OptionError, match="none to draw"):
