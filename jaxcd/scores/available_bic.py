@@ -7,7 +7,7 @@ with A_S, n' and the price of :mod:`jaxcd.ops.available_cases`: the tables agree
 that, unlike the node-average likelihood of Balov (2013) and of Bodewes and Scutari (2021), a
 difference of scores is a likelihood ratio of one distribution, and needs no penalty above
 sqrt(n).  A difference of one set function: Markov equivalent DAGs have equal totals.  Without
-missing cells it is the BIC.
+missing cells it is the BIC.  Levels that nobody holds are left out.
 """
 
 from __future__ import annotations
@@ -31,13 +31,20 @@ _MOST_CELLS, _ROWS_A_CELL = 1 << 20, 20
 
 
 def available_tables(data: Dataset) -> AvailableTables:
-    """The agreeing tables of discrete data; exact, and so not private.
+    """The agreeing tables of discrete data, of the levels that some record holds; exact, and so not
+    private.
 
     Raises:
         DomainError: a column is numeric.
     """
-    codes = data.codes
-    cardinalities = tuple(cardinality or 1 for cardinality in data.domain.cardinalities)
+    can_miss = [column.missing is not None for column in data.domain.columns.values()]
+    declared = tuple(cardinality or 1 for cardinality in data.domain.cardinalities)
+    held = []
+    for codes_of, k, may in zip(data.codes.T, declared, can_miss, strict=True):
+        missing = [k - 1] if may else []
+        held.append([*(np.setdiff1d(codes_of, missing).tolist() or [0]), *missing])
+    codes = np.stack([np.searchsorted(k, data.codes[:, j]) for j, k in enumerate(held)], axis=1)
+    cardinalities = tuple(map(len, held))
 
     def table(columns: tuple[int, ...]) -> np.ndarray:
         shape = [cardinalities[j] for j in columns]
@@ -45,7 +52,6 @@ def available_tables(data: Dataset) -> AvailableTables:
         return np.bincount(cells, minlength=math.prod(shape)).reshape(shape).astype(np.float64)
 
     d = len(cardinalities)
-    can_miss = [column.missing is not None for column in data.domain.columns.values()]
     found = AvailableTables(
         table,
         can_miss=can_miss,

@@ -69,9 +69,8 @@ class BDeuScore(BatchedScore):
         def term(counted: np.ndarray, sizes: np.ndarray) -> np.ndarray:
             return gammaln(counted + weight / sizes) - gammaln(weight / sizes)
 
-        columns = [(node,) for node in range(len(self.names))]
-        held = tuple(max(int(np.count_nonzero(table)), 1) for table in counts.of(columns))
-        self._held, self._sums = held, CountedSets(counts, term, levels=held)
+        self._held = counts.held_levels()
+        self._sums = CountedSets(counts, term, levels=self._held)
 
     @classmethod
     def of_data(

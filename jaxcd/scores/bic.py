@@ -6,6 +6,10 @@ r_u,
 
 with r the numbers of levels.  It is score-equivalent: Markov equivalent DAGs have equal totals.
 
+Of exact counts only levels that some record holds count in r: a level that is declared and that
+nobody holds has no parameter to fit, and 60 declared levels, of which 4 occur, would hide every
+edge.  On counts that were computed from a release all declared levels count.
+
 Exact counts are not private.  On data this score is the reference of a run without privacy; on a
 table that was computed from a release it is post-processing.
 
@@ -63,6 +67,8 @@ class BICScore(BatchedScore):
             )
         super().__init__(names, max_parents=max_parents)
         self._penalty, self._full_levels = penalty, check_full_levels(full_levels)
+        exact = isinstance(counts, DataCounts)
+        self._levels = counts.held_levels() if exact else counts.cardinalities
         # h(S) = sum N_S log N_S, of which the fit is a difference.
         self._sums = CountedSets(counts, lambda counted, sizes: xlogy(counted, counted))
 
@@ -110,13 +116,13 @@ class BICScore(BatchedScore):
         """All others but constants: an arc from or to a column of one level costs nothing and says
         nothing.
         """
-        return several_levels(self._sums.counts.cardinalities, node)
+        return several_levels(self._levels, node)
 
     def locals(self, node: int, families: Sequence[tuple[int, ...]]) -> np.ndarray:
         """The scores of many parent sets of one node, float64 (len(families),)."""
         counts = self._sums.counts
         mean, margin = mean_and_margin(self._penalty / 2 * math.log(counts.n_samples), CHANCE_FIT)
-        levels = counts.cardinalities
+        levels = self._levels
         counted = counted_levels(levels, self._full_levels)
         prices = [
             mean * (levels[node] - 1) * math.prod(levels[u] for u in parents)

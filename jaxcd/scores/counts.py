@@ -44,6 +44,11 @@ class Counts(abc.ABC):
         cells may be left out.
         """
 
+    def held_levels(self) -> Columns:
+        """How many levels of each column some record holds, at least 1."""
+        tables = self.of([(column,) for column in range(len(self.cardinalities))])
+        return tuple(max(int(np.count_nonzero(table)), 1) for table in tables)
+
 
 @final
 class DataCounts(Counts):

@@ -108,7 +108,8 @@ def by_definition(data: jaxcd.Dataset, graph: np.ndarray, *, bdeu: float | None 
                 total += gammaln(weight) - gammaln(weight + sum(pair))
                 total += sum(gammaln(cell + k) - gammaln(cell) for k in pair)
         if bdeu is None:
-            total -= math.log(len(natural)) / 2 * len(counts)
+            numbers = (held[name] - 1) * math.prod(held[parent] for parent in parents)
+            total -= math.log(len(natural)) / 2 * numbers
     return total
 
 

@@ -98,3 +98,29 @@ def test_refusals():
     for table in (TABLE - 1, np.full(CARDINALITIES, np.nan)):
         refused(DataError, "table", BICScore.of_table, table, names="abcd", n_samples=300)
     refused(GraphError, r"\(4, 4\)", BICScore.of_data(DATA).total, np.zeros((3, 3), dtype=bool))
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_levels_that_nobody_holds_hide_nothing(missing: bool):
+    """60 declared levels, of which 4 occur: at the price of 60 there was no edge."""
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 4, 3_000)
+    second = np.where(rng.random(3_000) < 0.3, first, rng.integers(0, 4, 3_000))
+    codes = np.stack([first, second], axis=1)
+    unknown = rng.random(3_000) < 0.2
+
+    def score_of(k: int, place: np.ndarray) -> jaxcd.scores.LocalScore:
+        column = jaxcd.Categorical(tuple(range(k)), missing=() if missing else None)
+        held = place[codes]
+        held[unknown & missing, 1] = k
+        domain = jaxcd.Domain({"x": column, "y": column})
+        data = jaxcd.Dataset.from_codes(held.astype(np.int32), domain=domain)
+        return jaxcd.BIC().prepare(data)
+
+    bare = score_of(4, np.arange(4))
+    declared = score_of(60, np.array([3, 17, 40, 59]))
+    assert bare.local(1, (0,)) > bare.local(1, ())
+    for node, parents in ((0, ()), (1, ()), (0, (1,)), (1, (0,))):
+        assert declared.local(node, parents) == pytest.approx(bare.local(node, parents), rel=1e-12)
+    nothing = score_of(60, np.full(4, 7))
+    assert nothing.candidates(0) == nothing.candidates(1) == ()
