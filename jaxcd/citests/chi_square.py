@@ -20,7 +20,7 @@ from jaxcd.data.rows import Rows
 from jaxcd.ops import association, double_precision, tails
 from jaxcd.privacy.claims import GuaranteeClaim
 
-__all__ = ["ChiSquare", "GTest"]
+__all__ = ["ChiSquare", "GTest", "chi_square_of_counts"]
 
 
 # A permutation variance of less than so much of the mean is 0: y says nothing of x.
@@ -61,6 +61,12 @@ def _by_moments(
     shares = np.where(held > 0, (held - expected) ** 2 / expected, 0.0)
     others = tail(value - np.bincount(query, shares, minlength=len(value)))
     return value, np.minimum(np.minimum(log_pvalue, others + _OTHERS), 0.0)
+
+
+def chi_square_of_counts(tables: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Pearson's chi-square of stacked counts (q, K, A, B), and its log p-value."""
+    with double_precision():
+        return _by_moments(tables, association.chi_square_sums(tables))
 
 
 def _by_degrees(

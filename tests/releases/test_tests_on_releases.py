@@ -94,6 +94,19 @@ class TestWithoutNoise:
                 tolerance = 1e-6 if epsilon is None else 0.2
                 np.testing.assert_allclose(found, ordinary, atol=tolerance)
 
+    def test_counts_without_noise_are_answered_as_rows(self):
+        """With few rows a stratum the usual law is not that of the test of rows."""
+        rng = np.random.default_rng(0)
+        codes = np.column_stack([rng.integers(k, size=400) for k in (3, 3, 40)])
+        codes[rng.random((400, 3)) < 0.4] = 0
+        data = coded(codes, 3, 3, 40)
+        bought = jaxcd.release(data, jaxcd.Histogram(), budget=FREE)
+        for given in (), (2,):
+            found, ordinary = (
+                answers(at, jaxcd.ChiSquare(), [Query.of(0, 1, given)]) for at in (bought, data)
+            )
+            np.testing.assert_allclose(found, ordinary, rtol=1e-9)
+
     def test_pearson_by_scipy(self):
         table = np.random.default_rng(0).integers(5, 50, (1, 3, 4)).astype(float)
         for deviance, name in ((False, "pearson"), (True, "log-likelihood")):

@@ -14,7 +14,8 @@ covariance P Omega P: P projects away the directions in which a and b move E, an
 identity, plus the correlations of the noise between cells where it has any.  So T is a weighted sum
 of chi-squares with known mean M and variance 2 W, and T M / W is compared with chi-square with M^2
 / W degrees of freedom (Satterthwaite 1946).  Without noise W = M is the number of degrees of
-freedom, T is Pearson's statistic, and the test is :class:`jaxcd.citests.ChiSquare`.
+freedom and T is Pearson's statistic.  Counts without noise are answered as by
+:class:`jaxcd.citests.ChiSquare`, which knows the moments of T where cells hold few rows.
 
 **G.**  Each term times phi(t) = 2 ((1 + t) log(1 + t) - t) / t^2, t = (O - E) E / (E + u)^2, at
 least -1: the deviance, in the place of the square, of a Poisson variable that was scaled and
@@ -48,6 +49,7 @@ import numpy as np
 from scipy import special
 
 from jaxcd.citests import ChiSquare, CITest, Evaluation, GTest, KendallTau, PreparedTest, Query
+from jaxcd.citests.chi_square import chi_square_of_counts
 from jaxcd.ops import tails
 from jaxcd.releases.tables.noisy_strata import IndependenceFit, NoisyStrata, fit_independence
 
@@ -59,6 +61,7 @@ _LEAST_VARIANCE = 1e-9
 # Directions of the fit are scaled to unit length; those with less than this are dependent on the
 # others.
 _LEAST_DIRECTION = 1e-9
+_WHOLE = 1e-3  # a cell that is so near to a whole number is a count
 # Entries of all matrices between cells in one call.
 _BATCH_ENTRIES = 1 << 20
 
@@ -265,7 +268,15 @@ class PreparedNoisyTables(PreparedTest):
 
 def _chi_square(strata: NoisyStrata) -> tuple[np.ndarray, np.ndarray]:
     statistic, dof = noisy_chi_square(strata, deviance=False)
-    return statistic, tails.chi_square_log_sf(statistic, dof)
+    log_pvalue = tails.chi_square_log_sf(statistic, dof)
+    counts = np.rint(strata.tables)
+    whole = (np.abs(strata.tables - counts) < _WHOLE) & (counts >= 0)
+    exact = (strata.variance == 0) & whole.all(axis=(-3, -2, -1))
+    if strata.covariance is not None:
+        exact &= ~strata.covariance.any(axis=(-2, -1))
+    if exact.any():
+        statistic[exact], log_pvalue[exact] = chi_square_of_counts(counts[exact])
+    return statistic, log_pvalue
 
 
 def _g(strata: NoisyStrata) -> tuple[np.ndarray, np.ndarray]:
