@@ -336,7 +336,10 @@ def _numbers(cells: _Cells) -> _Found | None:
         return None
     numbers = plain.where(number_of(cell) is not None for cell in plain.values)
     odd = plain.where(number_of(cell) is None for cell in plain.values)
-    values = np.array([float(number_of(cell) or 0) for cell in numbers.values])
+    exact = [number_of(cell) or 0 for cell in numbers.values]
+    values = np.array(exact, dtype=np.float64)
+    if np.unique(values).size < len(set(exact)):
+        return None  # floats cannot tell them apart: codes of more than 15 digits
     is_code = codes_among(values)
     alone = stands_alone(np.where(is_code, values[~is_code].mean(), values)) & ~is_code
     is_code |= alone & (numbers.counts > 1)

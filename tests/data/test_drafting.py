@@ -62,6 +62,13 @@ AGES = [int(age) for age in np.random.default_rng(2).integers(18, 94, N)]
         (spread("1", "2", "9"), Ordinal((1, 2), missing=[9]), "9 (133)"),
         (spread(0, 1, 2, -9, -99), Ordinal((0, 1, 2), missing=[-99, -9]), "-99 (80), -9 (80)"),
         (spread(-1, 0, 1), Ordinal((-1, 0, 1)), ""),
+        # whole numbers that are one as floats, as codes of SNOMED CT are
+        (
+            spread("900000000000207008", "900000000000207001", "73211009"),
+            Categorical(("73211009", "900000000000207001", "900000000000207008")),
+            "",
+        ),
+        (spread(2**53, 2**53 + 1), Categorical((2**53, 2**53 + 1)), ""),
         (spread(*range(1, 10)), Ordinal(tuple(range(1, 10))), ""),
         (spread(1.0, np.nan, 2.0), Ordinal((1, 2), missing=True), "missing cells"),
         (COUNTS, Binned((0, 1, 2, 5, 10, 20, 50, 100)), "long tail"),
