@@ -358,7 +358,7 @@ def test_recommend_refuses_a_unit_that_discover_refuses(
 
 def test_linear_is_refused_where_it_does_nothing(command: CommandLine) -> None:
     for words in (SMALL.replace(" --max-level 1", ""), "recommend --network cancer --rows 300"):
-        command.refuses("linear = True is for tables whose", words, BUDGET, "--linear")
+        command.refuses("jaxcd: --linear: it is for tables whose", words, BUDGET, "--linear")
     for given in ("--algorithm pc", "--max-level 1"):
         command.refuses(
             f"{given.removesuffix(' 1')} leaves it no choice",
@@ -623,6 +623,7 @@ def test_a_folder_in_the_place_of_a_file_is_told_from_one_that_is_not_there(
     effect = ["--treatment Smoker --outcome Cancer"]
     no_release = "is a folder, and a release file (.npz) is read; there is none in it: `jaxcd"
     command.refuses(no_release, "search", made)
+    command.refuses("is a release and no certificate", "verify", tmp_path / "bought.npz")
     command.refuses(no_release, "effect", empty, *effect)
     command.refuses(f"give the file in it, '{tmp_path / 'bought.npz'}'", "search", tmp_path)
     command.refuses(f"give the file in it, '{made / 'privacy.json'}'", "verify", made)

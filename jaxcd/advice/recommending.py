@@ -207,7 +207,7 @@ def recommend(
     for name, column in domain.columns.items():
         if linear and not isinstance(column, Numeric):
             raise OptionError(
-                "linear = True is for tables whose columns are all numeric, and "
+                "linear=True: it is for tables whose columns are all numeric, and "
                 f"{name!r} has levels; leave it out"
             )
     check_flag("latent", latent)

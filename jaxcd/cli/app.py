@@ -118,7 +118,9 @@ def _warn(message: Warning | str, category: type[Warning], *_: object, **__: obj
     )
 
 
-_ARGUMENTS = "accounting|algorithm|clip|force|latent|max_rows_per_person|missing|outcome_level|unit"
+_ARGUMENTS = (
+    "accounting|algorithm|clip|force|latent|linear|max_rows_per_person|missing|outcome_level|unit"
+)
 _FIRST = {"n_samples": "--rows", "n_draws": "--draws", "outcome_level": "--outcome-level"}
 
 

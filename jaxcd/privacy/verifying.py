@@ -122,6 +122,11 @@ def _read(path: Path) -> Mapping[str, Any]:
         of="*privacy*.json",
         hint="there is no privacy.json in it: `jaxcd discover` writes one with --out FOLDER",
     )
+    if path.suffix == ".npz":
+        raise FormatError(
+            f"file {str(path)!r} is a release and no certificate; give the privacy.json of a "
+            "search of it (`jaxcd search FILE --out FOLDER` writes one)"
+        )
     try:
         text = path.read_text(encoding="utf-8")
         if text.startswith(LEDGER_MAGIC):
