@@ -13,7 +13,7 @@ import pytest
 
 import jaxcd
 from jaxcd import local
-from jaxcd.cli.privatize import MECHANISMS
+from jaxcd.cli.privatize import MECHANISMS, _binned
 from tests.helpers import CommandLine, simulated
 
 LEVELS = ("low", "middle", "high")
@@ -125,11 +125,11 @@ def test_the_domain_file_beside_it_reads_what_was_written(
             "grade": jaxcd.Ordinal(LEVELS, missing=("?",)),
             "sex": jaxcd.Categorical(("f", "m"), other="m"),
             "height": jaxcd.Binned((150.0, 170.0, 180.0, 200.0), missing=(999,)),
-            "weight": jaxcd.Numeric(40.0, 120.0),
+            "weight": jaxcd.Numeric(40.0, 120.0, missing=(0,)),
         }
     )
     domain.write(folder / "domain.json")
-    rows = ["?,f,150,40", "low,m,179.5,119", "high,f,999,80", "middle,m,200,79"] * 9
+    rows = ["?,f,150,40", "low,m,179.5,119", "high,f,999,", "middle,m,200,0"] * 9
     (folder / "people.csv").write_text("\n".join(["grade,sex,height,weight", *rows]) + "\n")
     command.shows(words(folder, "--mechanism krr --epsilon-ldp 300", BINS))
     result = folder / "randomised.domain.json"
@@ -138,6 +138,9 @@ def test_the_domain_file_beside_it_reads_what_was_written(
     read = jaxcd.read_csv(folder / "randomised.csv", domain=jaxcd.Domain.read(result), strict=True)
     assert np.array_equal(read.codes, given.codes)
     assert read.domain.cardinalities == given.domain.cardinalities
+    assert given.column("weight")[:4].tolist() == [0, 4, 5, 5]  # missing numbers are no middle ones
+    # what the mechanism was set to before anything was read
+    assert _binned(domain, {"weight": 5}).columns == given.domain.columns
     assert read.domain["sex"] == domain["sex"]
     content = json.loads((folder / "randomised.guarantee.json").read_text())
     assert content["columns"] == json.loads(result.read_text())["columns"]

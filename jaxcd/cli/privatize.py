@@ -205,16 +205,14 @@ def _bins(words: Sequence[str], domain: jaxcd.Domain) -> dict[str, int]:
 def _binned(domain: jaxcd.Domain, bins: dict[str, int]) -> jaxcd.Domain:
     """The domain of the table once its numeric columns are cut; known without the data."""
     import jaxcd
-    from jaxcd.local import discretise
+    from jaxcd.local.discretising import binned_column
 
     columns = dict(domain.columns)
     for name, number in bins.items():
         column = columns[name]
         assert isinstance(column, jaxcd.Numeric)
         try:
-            columns[name] = discretise(
-                (), lower=column.lower, upper=column.upper, bins=number
-            ).column
+            columns[name] = binned_column(column, number)
         except (PrivacyError, OptionError) as error:
             raise type(error)(f"column {name!r}: {error}") from None
     return jaxcd.Domain(columns)

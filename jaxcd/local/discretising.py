@@ -21,7 +21,7 @@ from jaxcd.data.domain import Column
 from jaxcd.errors import DataError, DomainError, OptionError, PrivacyError
 from jaxcd.local.arrays import Codes, Floats
 
-__all__ = ["Discretised", "discretise", "discretise_columns", "pair_bins"]
+__all__ = ["Discretised", "binned_column", "discretise", "discretise_columns", "pair_bins"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -104,9 +104,24 @@ def discretise(
     return Discretised(codes, Ordinal(tuple(middles.tolist())), edges)
 
 
+def binned_column(column: Numeric, bins: int) -> Ordinal:
+    """What a numeric column is once it is cut into bins; known without the data.
+
+    Args:
+        column: with bounds.
+        bins: how many.
+
+    Raises:
+        PrivacyError: the column has no bounds.
+        OptionError: as for :func:`discretise`.
+    """
+    levels = discretise((), lower=column.lower, upper=column.upper, bins=bins).column.levels
+    return Ordinal(levels, missing=None if column.missing is None else True)  # type: ignore[arg-type]
+
+
 def discretise_columns(data: Dataset, *, bins: int | Mapping[str, int]) -> Dataset:
     """Cut every numeric column into equal bins between its declared bounds; discrete columns stay
-    as they are.
+    as they are, and missing numbers, where they are declared, have a code of their own.
 
     Args:
         data: numeric columns with declared bounds.
@@ -151,8 +166,9 @@ def discretise_columns(data: Dataset, *, bins: int | Mapping[str, int]) -> Datas
                 )
             except (PrivacyError, OptionError) as error:
                 raise type(error)(f"column {name!r}: {error}") from None
-            columns[name] = cut.column
-            codes[:, j] = cut.codes
+            columns[name], codes[:, j] = binned_column(column, given[name]), cut.codes
+            if column.missing is not None:
+                codes[data.is_missing(name), j] = len(cut.column.levels)
         else:
             columns[name] = column
             codes[:, j] = data.column(name)
