@@ -54,9 +54,7 @@ def eight_devices_for_long() -> dict[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SLOW)
-def test_slow_ones_on_1_3_and_8_devices(
-    eight_devices_for_long: dict[str, str], name: str
-) -> None:
+def test_slow_ones_on_1_3_and_8_devices(eight_devices_for_long: dict[str, str], name: str) -> None:
     assert eight_devices_for_long[name] == "", eight_devices_for_long[name]
 
 
