@@ -35,7 +35,7 @@ from jaxcd.releases import release_contrast_moments
 from jaxcd.releases.moments.linear_models import fit_linear_gaussian
 from jaxcd.releases.redrawing import release_again
 from jaxcd.releases.tables.fitted_tables import CellModel, fit_tables
-from tests.helpers import numbers, refused, sampled, simulated
+from tests.helpers import PLAIN, numbers, refused, sampled, simulated
 
 NETWORK = jaxcd.networks.load("cancer")
 BUDGET = jaxcd.Budget(1.0, 1e-6)
@@ -451,3 +451,19 @@ def test_the_graph_is_read_once_not_once_a_margin(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(MixedGraph, "adjacency", property(counted))
     decision_confidence(run)
     assert len(run.info["released_margins"]) >= 28 and len(reads) == 1
+
+
+def test_a_graph_of_tests_that_no_dag_fits_is_redrawn_from_the_best_one():
+    """Four columns in a circle without arrows: every DAG of it has another v-structure."""
+    released = jaxcd.release(
+        NETWORK.sample(4_000, key=jax.random.key(0)),
+        jaxcd.Histogram(),
+        budget=jaxcd.Budget(1.0),
+        noise=simulated(),
+    )
+    run = jaxcd.pc(released, test=jaxcd.ChiSquare(), **PLAIN)
+    a, b, c, d, _ = released.names
+    circle = [f"{x} --- {y}" for x, y in ((a, b), (b, c), (c, d), (a, d))]
+    graph = MixedGraph.from_edges(released.names, circle)
+    found = edge_confidence(released, dataclasses.replace(run, graph=graph), n_draws=2)
+    assert 0 <= found.of(a, b).adjacent <= 1
