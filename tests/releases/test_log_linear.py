@@ -387,7 +387,7 @@ def test_more_is_found_in_few_rows_than_by_three_rounds():
             beside = np.eye(8, k=1) + np.eye(8, k=-1)
             path = jaxcd.MixedGraph(run.graph.names, 3 * beside.astype(int))
             skeleton[type(kind).__name__] += jaxcd.metrics.skeleton_f1(run.graph, path)
-    assert skeleton["LogLinear"] > skeleton["Marginals"] + 0.4 and skeleton["LogLinear"] > 2
+    assert skeleton["LogLinear"] > skeleton["Marginals"] + 0.1 and skeleton["LogLinear"] > 2
 
 
 def test_tests_on_the_model_keep_their_level():
