@@ -7,6 +7,7 @@ from __future__ import annotations
 import abc
 import copy
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -151,14 +152,20 @@ class ReleasedInteractions(Release):
     def agreed(self) -> ReleasedInteractions:
         """This release with the nearest interactions whose tables have no negative cells
         (:mod:`jaxcd.ops.nearest_interactions`); post-processing.
+
+        Cells that are empty in many tables pull the interactions that these share all in one
+        direction, which is no noise; so a variance counts for less, by the root of the number of
+        tables that it is part of.
         """
         found = copy.copy(self)
+        tables = [columns for columns in self.interactions if self.is_built(columns)]
+        shared = Counter(part for columns in tables for part in subsets(columns))
         nearest = nearest_interactions(
             self.interactions,
-            self.variances,
+            {s: variance / math.sqrt(max(1, shared[s])) for s, variance in self.variances.items()},
             self.cardinalities,
             float(self.n_samples),
-            [columns for columns in self.interactions if self.is_built(columns)],
+            tables,
         )
         object.__setattr__(found, "interactions", nearest)
         object.__setattr__(found, "agreed", found)
