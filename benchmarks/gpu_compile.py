@@ -56,6 +56,7 @@ import numpy as np  # noqa: E402
 
 from benchmarks import experiment as ex  # noqa: E402
 from benchmarks.shards import reduced_bytes  # noqa: E402
+from jaxcd.citests.regressions import MOST_CHOICE_ROWS  # noqa: E402
 from jaxcd.ops import (  # noqa: E402
     association,
     concordance,
@@ -191,12 +192,8 @@ def _covariances(words: jax.Array, offsets: jax.Array, cardinalities: jax.Array)
 def ops(n: int) -> list[Op]:
     """Every op of the core that a search calls in its inner loop."""
     kernel = features.fourier_kernel(length=10.0, bandwidth=1.0)
-    rank, loo, factor, null = (
-        200,
-        ridge._BLOCK["gpu"],
-        ridge._FACTOR_BLOCK["gpu"],
-        min(hsic.BLOCK["gpu"], n),
-    )
+    rank, free, block, null = 200, 8, ridge._BLOCK["gpu"], min(hsic.BLOCK["gpu"], n)
+    head = min(n, MOST_CHOICE_ROWS)
     n_words = math.ceil(n / (32 * 128)) * 128
     levels, pairs = 1 + sum(CARDINALITIES), len(CARDINALITIES) * (len(CARDINALITIES) - 1) // 2
     asked = {"rank": 5, "count": 101, "ties": 1e-5, "block": null, "batch": 8}
@@ -211,7 +208,8 @@ def ops(n: int) -> list[Op]:
 
     f32, f64, i32 = "float32", "float64", "int32"
     pool = (((16, n), f32), ((16, 16, n), f32), ((16,), f32))
-    basis, values = ((n, rank), f64), ((rank,), f64)
+    parts = [(n, free), (n, rank), (rank, rank), (free, rank), (rank, rank), (rank,)]
+    smoother = tuple((shape, f64) for shape in (*parts, (head, free + rank)))
     counted = (((levels, n_words), "uint32"), ((pairs, 2), i32), ((pairs, 2), i32))
     return [
         Op("all pairs, chi-square of each", _level_zero, counted, 5),
@@ -223,14 +221,16 @@ def ops(n: int) -> list[Op]:
             100,
         ),
         Op(
-            "factor and spectrum, rank 200",
-            lambda x: ridge._gaussian_spectrum(x, jnp.float64(3.0), rank, factor),
-            (((n, 5), f64),),
+            "factor and smoother, rank 200",
+            lambda x: ridge._gaussian_smoother(
+                x, x, jnp.float64(3.0), (), rank, head, gram.N_SEARCHED, block
+            ),
+            (((n, free - 1), f64),),
         ),
         Op(
             "leave-one-out, 33 penalties",
-            lambda b, v, y, p: ridge._leave_one_out(ridge.Spectrum(b, v), y, p, loo),
-            (basis, values, ((n, 2), f64), ((33,), f64)),
+            lambda *a: ridge.leave_one_out_residuals(ridge.Smoother(*a[:-2]), *a[-2:]),
+            (*smoother, ((n, 2), f64), ((33,), f64)),
             200,
         ),
         Op(

@@ -69,12 +69,14 @@ class _OnScores(Regressions):
         return ()
 
     def _factorise(
-        self, given: Any, candidate: Any, targets: np.ndarray, rank: int, *, beside: Any = None
-    ) -> ridge.Spectrum:
+        self, given: Any, candidate: Any, targets: np.ndarray, rank: int, **more: Any
+    ) -> ridge.Smoother:
         z = self.coordinates(given, "scores")[: len(targets)]
         with double_precision():
             width = self._bandwidth * math.sqrt(2 * z.shape[1])
-            return ridge.spectrum(gram.nystroem(jnp.asarray(z), width, rank=rank).factor)
+            factor = gram.nystroem(jnp.asarray(z), width, rank=rank).factor
+            nothing = (jnp.zeros((len(z), 1)),)
+            return ridge.smoother_of(factor, factor.T @ factor, nothing, n_head=len(z))
 
 
 REGRESSIONS = {"chosen": Regressions, "scores": _OnScores}

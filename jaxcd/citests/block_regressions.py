@@ -177,7 +177,7 @@ class BlockRegressions:
             if candidate.shared:
                 self._keep(given)
                 self._spectra[given, candidate] = spectrum
-        return block_ridge.leave_one_out_residuals(blocks, spectrum, target, PENALTIES * blocks.n)
+        return self._residuals(spectrum, target)
 
     def _left_beside(
         self,
@@ -193,7 +193,13 @@ class BlockRegressions:
         beside = blocks.rows(_term_rows, [z], [jumps.table_of(terms), weights])
         spectrum = self._factorise(given, kernel, target, beside=beside)
         self.n_factorisations += 1
-        return block_ridge.leave_one_out_residuals(blocks, spectrum, target, PENALTIES * blocks.n)
+        return self._residuals(spectrum, target)
+
+    def _residuals(self, spectrum: block_ridge.BlockSpectrum, target: jax.Array) -> jax.Array:
+        penalties = PENALTIES * self._blocks.n
+        return block_ridge.leave_one_out_residuals(
+            self._blocks, spectrum, target, penalties, self._first.n_left_out
+        )
 
     def _keep(self, given: Columns) -> None:
         """Drops the factorisations of other sets where there is much of them."""

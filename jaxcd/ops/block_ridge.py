@@ -28,6 +28,10 @@ __all__ = [
 ]
 
 
+# The value of a free direction: 1 - value / (value + mu) is below every rounding error.
+_FREE = 1e30
+
+
 class BlockSpectrum(NamedTuple):
     """As :class:`jaxcd.ops.ridge.Spectrum`; the basis is rows (r,) in blocks."""
 
@@ -119,7 +123,7 @@ def _turn(blocks: RowBlocks, gram_of_columns: NDArray) -> list[NDArray]:
 
 def spectrum_beside(blocks: RowBlocks, factor: jax.Array, z: jax.Array) -> BlockSpectrum:
     """The spectrum of a factor beside a constant and the columns z, which are fitted without a
-    penalty (:func:`jaxcd.ops.ridge.spectrum_beside`).
+    penalty.
     """
     free, free_values = _turn(blocks, blocks.sums(_free_gram, [z]))
     for _ in range(2):
@@ -129,34 +133,29 @@ def spectrum_beside(blocks: RowBlocks, factor: jax.Array, z: jax.Array) -> Block
         factor = blocks.rows(_less, [z, factor], [part])
     own, values = _turn(blocks, blocks.sums(_own_gram, [factor]))
     basis = blocks.rows(_basis, [z, factor], [free, own])
-    return BlockSpectrum(
-        basis, np.concatenate([np.where(free_values > 0, ridge.FREE, 0.0), values])
-    )
+    return BlockSpectrum(basis, np.concatenate([np.where(free_values > 0, _FREE, 0.0), values]))
 
 
 def leave_one_out_residuals(
-    blocks: RowBlocks, spectrum: BlockSpectrum, target: jax.Array, penalties: NDArray
+    blocks: RowBlocks, spectrum: BlockSpectrum, target: jax.Array, penalties: NDArray, n_head: int
 ) -> jax.Array:
-    """Residuals, rows (), of a target, rows (), at the penalty of least leave-one-out error."""
+    """Residuals, rows (), of a target, rows (), at the penalty of least leave-one-out error on the
+    first ``n_head`` rows.
+    """
     basis, values = spectrum
     coefficients = blocks.sums(_coefficients, [basis, target])
     shrink = values[:, None] / (values[:, None] + penalties)
     shrunk = coefficients[:, None] * shrink
-    losses = blocks.sums(_losses, [basis, target], [shrink, shrunk])
-    best = int(np.argmin(losses))
-    return blocks.rows(_left, [basis, target], [shrunk[:, best]])
+    head, first = blocks.head(basis, n_head), blocks.head(target, n_head)
+    with one_blas_thread():
+        room = np.maximum(1 - head**2 @ shrink, 1e-6)
+        losses = np.sum(((first[:, None] - head @ shrunk) / room) ** 2, axis=0)
+    (best,) = blocks.agreed(np.array([losses.argmin()], dtype=np.float64))
+    return blocks.rows(_left, [basis, target], [shrunk[:, int(best[0])]])
 
 
 def _coefficients(basis: jax.Array, target: jax.Array, real: jax.Array) -> jax.Array:
     return over_rows(basis, target[:, None])[:, 0]
-
-
-def _losses(
-    basis: jax.Array, target: jax.Array, real: jax.Array, shrink: jax.Array, shrunk: jax.Array
-) -> jax.Array:
-    leverage = times(basis**2, shrink)
-    left_out = (target[:, None] - times(basis, shrunk)) / jnp.maximum(1 - leverage, 1e-6)
-    return jnp.sum(left_out**2, axis=0)
 
 
 def _left(basis: jax.Array, target: jax.Array, real: jax.Array, shrunk: jax.Array) -> jax.Array:

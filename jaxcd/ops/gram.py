@@ -80,19 +80,22 @@ def landmarks(x: jax.Array, bandwidth: jax.Array | float, rank: int) -> jax.Arra
     """Places of ``rank`` rows of x, (m, d) in random order, whose kernel columns span nearly what
     all rows' do: integers (rank,).
 
-    Columns of the Gram matrix against the first rows are mixed by a fixed orthogonal matrix (of
-    cosines), and the rows are the pivots of the LU factorisation of the mixture with partial
-    pivoting.  One call of a library, no loop whose length depends on the data; the error is that
-    of the greedy choice of a pivoted Cholesky factor, or less.
+    Columns of the Gram matrix against the first rows are mixed, each with those that follow it
+    ``rank`` places apart, by fixed weights, and the rows are the pivots of the LU factorisation of
+    the mixture with partial pivoting.  One call of a library, no loop whose length depends on the
+    data; the error is that of the greedy choice of a pivoted Cholesky factor, or less.
 
     Source:
-        Dong and Martinsson 2023 for pivots of LU on a sketch.
+        Dong and Martinsson 2023 for pivots of LU on a sketch, sparse ones among them.
     """
     n_columns = min(x.shape[0], max(2 * rank, _SKETCHED))
     columns = gaussian_gram(x, x[:n_columns], bandwidth)
-    place = (jnp.arange(n_columns, dtype=x.dtype) + 0.5) * (math.pi / n_columns)
-    mixing = jnp.cos(jnp.multiply.outer(place, jnp.arange(rank, dtype=x.dtype)))
-    sketch = jnp.matmul(columns, mixing, precision=_HIGHEST)
+    n_mixed = -(-n_columns // rank)
+    columns = jnp.pad(columns, ((0, 0), (0, n_mixed * rank - n_columns)))
+    # Of two kinds of rows, whose columns come in any order, no mixture loses one: the weights, the
+    # cosines of 0, 1, 2, ..., are all different.
+    weights = jnp.cos(jnp.arange(n_mixed, dtype=x.dtype))[:, None]
+    sketch = jnp.sum(columns.reshape(len(x), n_mixed, rank) * weights, axis=1)
     return jax.lax.linalg.lu(sketch)[2][:rank]
 
 

@@ -15,40 +15,38 @@ beside U.  Every formula above then holds as it is.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxcd.ops.gram import N_SEARCHED, gaussian_gram, inverse_root, landmarks
 from jaxcd.ops.platforms import block_of
 from jaxcd.ops.threads import one_blas_thread
 
 __all__ = [
-    "FREE",
+    "Smoother",
     "Spectrum",
+    "additive_smoother",
     "conjugate_gradient_residuals",
     "constrained_residuals",
     "exact_residuals",
+    "gaussian_smoother",
     "leave_one_out_losses",
-    "gaussian_spectrum",
     "leave_one_out_residuals",
     "penalty_of_objective",
     "residuals",
+    "smoother_of",
     "spectrum",
-    "spectrum_beside",
     "turn_of_gram",
 ]
 
 _HIGHEST = jax.lax.Precision.HIGHEST
-# Rows of a block, by platform: of the comparison of penalties, and of the factor.
-_BLOCK = {"cpu": 2048, "gpu": 1 << 16}
-# Eigenvalues of the landmarks' Gram matrix below this share of the largest are dropped.
-_LEAST = 1e-7
-_FACTOR_BLOCK = {"cpu": 1 << 14, "gpu": 1 << 16}
-#: The value of a free direction: 1 - value / (value + mu) is below every rounding error.
-FREE = 1e30
+# Rows of the factor that are made at once, by platform.
+_BLOCK = {"cpu": 1 << 11, "gpu": 1 << 16}
 
 
 def penalty_of_objective(penalty: float, n_samples: int) -> float:
@@ -78,100 +76,212 @@ def _spectrum(factor: jax.Array) -> Spectrum:
 
 
 def _columns_gram(factor: jax.Array) -> jax.Array:
-    """The lower triangle of factor^T factor, in blocks; a quarter of the product is saved."""
-    half = factor.shape[1] // 2
-    upper = jnp.matmul(factor[:, :half].T, factor[:, :half], precision=_HIGHEST)
-    lower = jnp.matmul(factor[:, half:].T, factor, precision=_HIGHEST)
-    return jnp.concatenate([jnp.pad(upper, ((0, 0), (0, factor.shape[1] - half))), lower])
+    return jnp.matmul(factor.T, factor, precision=_HIGHEST)
 
 
-def turn_of_gram(gram: jax.Array) -> tuple[jax.Array, jax.Array]:
+def turn_of_gram(gram: jax.Array, *, size: jax.Array | float = 0.0) -> tuple[jax.Array, jax.Array]:
     """What turns a factor into an orthonormal basis, (r, r), and the eigenvalues of its Gram
-    matrix.
+    matrix; both are 0 for those below r eps times the largest of them, or times ``size``.
     """
     values, vectors = jnp.linalg.eigh(gram, symmetrize_input=False)
-    kept = values > values[-1] * len(values) * jnp.finfo(gram.dtype).eps
+    least = jnp.maximum(values[-1], size) * (len(values) * jnp.finfo(gram.dtype).eps)
+    kept = values > least
     scale = jnp.where(kept, 1 / jnp.sqrt(jnp.where(kept, values, 1)), 0)
     return vectors * scale, jnp.where(kept, values, 0)
 
 
-def gaussian_spectrum(x: jax.Array, bandwidth: jax.Array | float, *, rank: int) -> Spectrum:
-    """The spectrum of a Nystroem factor of the Gaussian Gram matrix of x, (n, d) in random order.
-
-    As :func:`spectrum` of :func:`jaxcd.ops.gram.nystroem`, but one array of n r numbers is held, in
-    which the Gram columns of the landmarks become the basis, and eigenvectors of the landmarks'
-    own Gram matrix are kept from 1e-7 of the largest eigenvalue on (the squares of the columns are
-    summed before they are made orthogonal).  Does not wait for the result: call it, and read what
-    follows from it, within :func:`jaxcd.ops.threads.one_blas_thread`.
+class Smoother(NamedTuple):
+    """A ridge regression on a factor beside free terms, ready for targets: what follows from the
+    rows of Z alone.
 
     Args:
-        rank: at most n landmarks are used.
+        free: (n, f), an orthonormal basis of the free terms; columns of zeros where they hang on
+            the others.
+        factor: (n, r), K = factor factor^T.
+        gram: (r, r), factor^T factor.
+        share: (f, r), free^T factor.
+        own: (r, r); (factor - free share) own is orthonormal, or zero where the value is.
+        values: (r,), the eigenvalues of K between the directions that are not free, ascending.
+        head: (m, f + r), the first rows of the basis, free directions first: leave-one-out errors
+            are looked at on these.
     """
-    return _gaussian_spectrum(x, jnp.asarray(bandwidth, x.dtype), rank, block_of(_FACTOR_BLOCK))
+
+    free: jax.Array
+    factor: jax.Array
+    gram: jax.Array
+    share: jax.Array
+    own: jax.Array
+    values: jax.Array
+    head: jax.Array
 
 
-@partial(jax.jit, static_argnames=("rank", "block"))
-def _gaussian_spectrum(x: jax.Array, bandwidth: jax.Array, rank: int, block: int) -> Spectrum:
-    n, rank = x.shape[0], min(rank, x.shape[0])
-    block = min(block, n)
-    searched = x[:N_SEARCHED]
-    chosen = searched[landmarks(searched, bandwidth, rank)]
-    root = inverse_root(gaussian_gram(chosen, chosen, bandwidth), least=_LEAST)
+def gaussian_smoother(
+    x: np.ndarray | jax.Array,
+    bandwidth: float,
+    terms: Sequence[jax.Array] = (),
+    *,
+    rank: int,
+    n_head: int,
+    n_searched: int = N_SEARCHED,
+    straight: np.ndarray | None = None,
+) -> Smoother:
+    """Of the Nystroem factor of the Gaussian Gram matrix of x, (n, d) in random order, beside a
+    constant, linear terms, and others that are free.  Waits for the result.
 
-    def turn_of(gram: jax.Array) -> tuple[jax.Array, jax.Array]:
-        # The lower triangle is all that there is.
-        whole = jnp.tril(gram) + jnp.tril(gram, -1).T
-        inner = jnp.matmul(whole, root, precision=_HIGHEST)
-        turn, values = turn_of_gram(jnp.matmul(root.T, inner, precision=_HIGHEST))
-        return jnp.matmul(root, turn, precision=_HIGHEST), values
+    The basis is never held, nor the kernel columns of all rows: the factor is made in blocks, with
+    its Gram matrix, n r^2 operations each, and what turns it into a basis stays a small matrix.
 
-    if n == block:
-        columns = gaussian_gram(x, chosen, bandwidth)
-        turn, values = turn_of(_columns_gram(columns))
-        return Spectrum(jnp.matmul(columns, turn, precision=_HIGHEST), values)
-
-    full, left = n // block * block, n % block
-
-    def fill(
-        start: jax.Array | int, size: int, state: tuple[jax.Array, jax.Array]
-    ) -> tuple[jax.Array, jax.Array]:
-        held, gram = state
-        columns = gaussian_gram(jax.lax.dynamic_slice_in_dim(x, start, size), chosen, bandwidth)
-        held = jax.lax.dynamic_update_slice_in_dim(held, columns, start, 0)
-        return held, gram + _columns_gram(columns)
-
-    def turned(start: jax.Array | int, size: int, held: jax.Array) -> jax.Array:
-        rows = jax.lax.dynamic_slice_in_dim(held, start, size)
-        rows = jnp.matmul(rows, turn, precision=_HIGHEST)
-        return jax.lax.dynamic_update_slice_in_dim(held, rows, start, 0)
-
-    state = jnp.zeros((n, rank), x.dtype), jnp.zeros((rank, rank), x.dtype)
-    state = jax.lax.fori_loop(0, full // block, lambda i, s: fill(i * block, block, s), state)
-    held, gram = fill(full, left, state) if left else state
-    turn, values = turn_of(gram)
-    held = jax.lax.fori_loop(0, full // block, lambda i, h: turned(i * block, block, h), held)
-    return Spectrum(turned(full, left, held) if left else held, values)
-
-
-def spectrum_beside(factor: jax.Array, free: jax.Array) -> Spectrum:
-    """The spectrum of factor factor^T beside free terms, (n, r) and (n, f): r + f directions, the
-    free ones first, of value 1e30, or 0 where they hang on the others.  Waits for the result."""
-    with one_blas_thread():
-        return jax.block_until_ready(_spectrum_beside(factor, free))
-
-
-@jax.jit
-def _spectrum_beside(factor: jax.Array, free: jax.Array) -> Spectrum:
-    own = _spectrum(free)
-    # Twice: once leaves rounding errors of the size of the factor in the free directions.
-    for _ in range(2):
-        shares = jnp.matmul(own.basis.T, factor, precision=_HIGHEST)
-        factor = factor - jnp.matmul(own.basis, shares, precision=_HIGHEST)
-    rest = _spectrum(factor)
-    return Spectrum(
-        jnp.concatenate([own.basis, rest.basis], axis=1),
-        jnp.concatenate([jnp.where(own.values > 0, FREE, 0.0), rest.values]),
+    Args:
+        terms: the other free terms, (n, any number) each.
+        rank: at most so many landmarks.
+        n_head: rows whose leave-one-out errors are looked at.
+        n_searched: first rows among which landmarks are chosen.
+        straight: the columns of the linear terms, in place of x.
+    """
+    sizes = (min(rank, n_searched), n_head, n_searched)
+    return _finished(
+        _gaussian_smoother, (x, x if straight is None else straight), bandwidth, terms, sizes
     )
+
+
+def additive_smoother(
+    x: np.ndarray | jax.Array,
+    bandwidth: float,
+    terms: Sequence[jax.Array] = (),
+    *,
+    rank: int,
+    n_head: int,
+    n_searched: int = N_SEARCHED,
+) -> Smoother:
+    """As :func:`gaussian_smoother`, of a sum of one kernel a column: the factor has d rank columns.
+    A column of zeros adds a constant, which is among the free terms.
+    """
+    sizes = (min(rank, n_searched), n_head, n_searched)
+    return _finished(_additive_smoother, (x,), bandwidth, terms, sizes)
+
+
+def smoother_of(
+    factor: jax.Array, gram: jax.Array, terms: Sequence[jax.Array], *, n_head: int
+) -> Smoother:
+    """Of a factor (n, r) that is there, with its Gram matrix, beside these free terms and no
+    others.  Waits for the result.
+    """
+    with one_blas_thread():
+        return jax.block_until_ready(_smoother_of(factor, gram, tuple(terms), n_head))
+
+
+def _finished(
+    function: Callable[..., Smoother],
+    columns: Sequence[np.ndarray | jax.Array],
+    bandwidth: float,
+    terms: Sequence[jax.Array],
+    sizes: tuple[int, int, int],
+) -> Smoother:
+    *put, width = jax.device_put((*columns, np.asarray(bandwidth, columns[0].dtype)))
+    with one_blas_thread():
+        found = function(*put, width, tuple(terms), *sizes, block_of(_BLOCK))
+        return jax.block_until_ready(found)
+
+
+def _landmarks_and_root(
+    x: jax.Array, bandwidth: jax.Array, rank: int
+) -> tuple[jax.Array, jax.Array]:
+    chosen = x[landmarks(x, bandwidth, min(rank, x.shape[0]))]
+    return chosen, inverse_root(gaussian_gram(chosen, chosen, bandwidth))
+
+
+_SIZES = ("rank", "n_head", "n_searched", "block")
+
+
+@partial(jax.jit, static_argnames=_SIZES)
+def _gaussian_smoother(
+    x: jax.Array,
+    straight: jax.Array,
+    bandwidth: jax.Array,
+    terms: tuple[jax.Array, ...],
+    rank: int,
+    n_head: int,
+    n_searched: int,
+    block: int,
+) -> Smoother:
+    chosen, root = _landmarks_and_root(x[:n_searched], bandwidth, rank)
+
+    def rows(part: jax.Array) -> jax.Array:
+        return jnp.matmul(gaussian_gram(part, chosen, bandwidth), root, precision=_HIGHEST)
+
+    return _smoother_of(*_in_blocks(rows, x, block), (_ones(x), straight, *terms), n_head)
+
+
+@partial(jax.jit, static_argnames=_SIZES)
+def _additive_smoother(
+    x: jax.Array,
+    bandwidth: jax.Array,
+    terms: tuple[jax.Array, ...],
+    rank: int,
+    n_head: int,
+    n_searched: int,
+    block: int,
+) -> Smoother:
+    # One column after the other, and no product of batches: of two such programs at once, one of
+    # each thread, both waited for ever on a processor of two cores (XLA of jax 0.10).
+    columns = x[:n_searched].T[:, :, None]
+    chosen, roots = jax.lax.map(lambda each: _landmarks_and_root(each, bandwidth, rank), columns)
+
+    def rows(part: jax.Array) -> jax.Array:
+        def of_one(item: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
+            each, landmarks_, root = item
+            kernel = gaussian_gram(each[:, None], landmarks_, bandwidth)
+            return jnp.matmul(kernel, root, precision=_HIGHEST)
+
+        found = jax.lax.map(of_one, (part.T, chosen, roots))
+        return jnp.moveaxis(found, 0, 1).reshape(len(part), -1)
+
+    return _smoother_of(*_in_blocks(rows, x, block), (_ones(x), x, *terms), n_head)
+
+
+def _ones(x: jax.Array) -> jax.Array:
+    return jnp.ones((len(x), 1), x.dtype)
+
+
+def _in_blocks(
+    rows: Callable[[jax.Array], jax.Array], x: jax.Array, block: int
+) -> tuple[jax.Array, jax.Array]:
+    """rows of x (n, d), a function of each, and their Gram matrix."""
+    n = len(x)
+    if n <= block:
+        found = rows(x)
+        return found, _columns_gram(found)
+
+    def fill(i: jax.Array, state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        # The last block ends at the last row and counts only the rows that no block before it had.
+        held, gram = state
+        start = jnp.minimum(i * block, n - block)
+        part = rows(jax.lax.dynamic_slice_in_dim(x, start, block))
+        held = jax.lax.dynamic_update_slice_in_dim(held, part, start, 0)
+        new = (start + jnp.arange(block) >= i * block)[:, None]
+        return held, gram + _columns_gram(jnp.where(new, part, 0))
+
+    width = jax.eval_shape(rows, x[:block]).shape[1]
+    state = jnp.zeros((n, width), x.dtype), jnp.zeros((width, width), x.dtype)
+    return jax.lax.fori_loop(0, -(-n // block), fill, state)
+
+
+@partial(jax.jit, static_argnames="n_head")
+def _smoother_of(
+    factor: jax.Array, gram: jax.Array, terms: tuple[jax.Array, ...], n_head: int
+) -> Smoother:
+    free = jnp.concatenate(terms, axis=1)
+    # Twice: once leaves columns that nearly hang on each other as far from orthogonal as that.
+    free = jax.lax.fori_loop(0, 2, lambda _, held: _orthonormal(held), free)
+    share = jnp.matmul(free.T, factor, precision=_HIGHEST)
+    # A difference of Gram matrices is right to rounding errors of the whole; penalties are far
+    # above these, and directions below them are dropped.
+    rest = gram - jnp.matmul(share.T, share, precision=_HIGHEST)
+    own, values = turn_of_gram(rest, size=jnp.trace(gram))
+    first = factor[:n_head] - jnp.matmul(free[:n_head], share, precision=_HIGHEST)
+    bent = jnp.matmul(first, own, precision=_HIGHEST)
+    head = jnp.concatenate([free[:n_head], bent], axis=1)
+    return Smoother(free, factor, gram, share, own, values, head)
 
 
 @jax.jit
@@ -187,59 +297,65 @@ def residuals(decomposition: Spectrum, targets: jax.Array, penalty: jax.Array | 
     return targets - jnp.matmul(basis, shrink * coefficients, precision=_HIGHEST)
 
 
-def leave_one_out_losses(
-    decomposition: Spectrum, targets: jax.Array, penalties: jax.Array
-) -> jax.Array:
-    """Sums of squared leave-one-out residuals (t, g): of targets (n, t) at each of the penalties.
+def _orthonormal(columns: jax.Array) -> jax.Array:
+    turn, _ = turn_of_gram(_columns_gram(columns))
+    return jnp.matmul(columns, turn, precision=_HIGHEST)
+
+
+def _coefficients(smoother: Smoother, targets: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Of the free directions (f, t) and of the others (r, t), without a penalty."""
+    flat = jnp.matmul(smoother.free.T, targets, precision=_HIGHEST)
+    inner = jnp.matmul(smoother.factor.T, targets, precision=_HIGHEST)
+    inner = inner - jnp.matmul(smoother.share.T, flat, precision=_HIGHEST)
+    return flat, jnp.matmul(smoother.own.T, inner, precision=_HIGHEST)
+
+
+@jax.jit
+def leave_one_out_losses(smoother: Smoother, targets: jax.Array, penalties: jax.Array) -> jax.Array:
+    """Sums of squared leave-one-out residuals of the first rows, (t, g): of targets (n, t), fitted
+    to all rows, at each of the penalties.
 
     Args:
-        penalties: (g,), positive. All penalties are compared in two products, (n, r) by (r, g) for
-            the leverages and (n, r) by (r, g t) for the fits, on blocks of rows: one pass over the
-            basis, and no array of n g t numbers.
+        penalties: (g,), positive. All are compared in two products, (m, r) by (r, g) for the
+            leverages and (m, r) by (r, g t) for the fits, m the rows of ``smoother.head``.
     """
-    return _leave_one_out(decomposition, targets, penalties, block_of(_BLOCK))
+    return _losses(smoother, targets, penalties, *_coefficients(smoother, targets))
 
 
-@partial(jax.jit, static_argnames="block")
-def _leave_one_out(
-    decomposition: Spectrum, targets: jax.Array, penalties: jax.Array, block: int
+def _losses(
+    smoother: Smoother, targets: jax.Array, penalties: jax.Array, flat: jax.Array, bent: jax.Array
 ) -> jax.Array:
-    basis, values = decomposition
-    n, n_targets = targets.shape
-    coefficients = jnp.matmul(basis.T, targets, precision=_HIGHEST)
-    shrink = values[:, None] / (values[:, None] + penalties[None, :])
-    shrunk = (coefficients[:, :, None] * shrink[:, None, :]).reshape(len(values), -1)
-    block = min(n, block)
-
-    def add_block(i, total):
-        # The last block ends at the last row and counts only the rows that no block before it had.
-        start = jnp.minimum(i * block, n - block)
-        new = (start + jnp.arange(block) >= i * block)[:, None, None]
-        part = jax.lax.dynamic_slice_in_dim(basis, start, block)
-        leverage = jnp.matmul(part**2, shrink, precision=_HIGHEST)
-        fit = jnp.matmul(part, shrunk, precision=_HIGHEST).reshape(block, n_targets, -1)
-        rest = jax.lax.dynamic_slice_in_dim(targets, start, block)[:, :, None] - fit
-        left_out = rest / jnp.maximum(1 - leverage, 1e-6)[:, None, :]
-        return total + jnp.sum(jnp.where(new, left_out**2, 0), axis=0)
-
-    start = jnp.zeros((n_targets, len(penalties)), targets.dtype)
-    return jax.lax.fori_loop(0, -(-n // block), add_block, start)
+    m, n_free, n_targets = len(smoother.head), len(flat), targets.shape[1]
+    straight, head = smoother.head[:, :n_free], smoother.head[:, n_free:]
+    values = smoother.values[:, None]
+    shrink = values / (values + penalties[None, :])
+    shrunk = (bent[:, :, None] * shrink[:, None, :]).reshape(len(values), -1)
+    leverage = jnp.sum(straight**2, axis=1)[:, None]
+    leverage = leverage + jnp.matmul(head**2, shrink, precision=_HIGHEST)
+    rest = targets[:m] - jnp.matmul(straight, flat, precision=_HIGHEST)
+    fit = jnp.matmul(head, shrunk, precision=_HIGHEST).reshape(m, n_targets, -1)
+    left_out = (rest[:, :, None] - fit) / jnp.maximum(1 - leverage, 1e-6)[:, None, :]
+    return jnp.sum(left_out**2, axis=0)
 
 
 @jax.jit
 def leave_one_out_residuals(
-    decomposition: Spectrum, targets: jax.Array, penalties: jax.Array
+    smoother: Smoother, targets: jax.Array, penalties: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     """Residuals (n, t) at each target's best penalty of the grid, and those penalties (t,).
 
-    The best penalty has the smallest sum of squared leave-one-out residuals.
+    The best penalty has the smallest sum of squared leave-one-out residuals on the first rows.
 
     Args:
         penalties: (g,), positive.
     """
-    loss = leave_one_out_losses(decomposition, targets, penalties)
-    best = penalties[jnp.argmin(loss, axis=1)]
-    return residuals(decomposition, targets, best), best
+    flat, bent = _coefficients(smoother, targets)
+    best = penalties[jnp.argmin(_losses(smoother, targets, penalties, flat, bent), axis=1)]
+    values = smoother.values[:, None]
+    weights = jnp.matmul(smoother.own, bent * (values / (values + best)), precision=_HIGHEST)
+    flat = flat - jnp.matmul(smoother.share, weights, precision=_HIGHEST)
+    fit = jnp.matmul(smoother.factor, weights, precision=_HIGHEST)
+    return targets - fit - jnp.matmul(smoother.free, flat, precision=_HIGHEST), best
 
 
 @jax.jit

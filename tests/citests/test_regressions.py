@@ -60,15 +60,20 @@ def test_free_terms_are_fitted_without_a_penalty():
     design = np.hstack([free, factor])
     left_out = [y[i] - design[i] @ weights(np.delete(np.arange(n), i)) for i in range(n)]
     with double_precision():
-        spectrum = ridge.spectrum_beside(jnp.asarray(factor), jnp.asarray(free))
-        found = np.asarray(ridge.residuals(spectrum, jnp.asarray(y), mu))
-        losses = ridge.leave_one_out_losses(spectrum, jnp.asarray(y), jnp.asarray([mu, 7.0]))
+
+        def smoother(factor: np.ndarray, *terms: np.ndarray) -> ridge.Smoother:
+            columns = jnp.asarray(factor)
+            return ridge.smoother_of(
+                columns, columns.T @ columns, tuple(map(jnp.asarray, terms)), n_head=n
+            )
+
+        own, target, one = smoother(factor, free), jnp.asarray(y), jnp.asarray([mu])
+        found, _ = ridge.leave_one_out_residuals(own, target, one)
+        losses = ridge.leave_one_out_losses(own, target, jnp.asarray([mu, 7.0]))
         np.testing.assert_allclose(losses[:, 0], np.sum(np.square(left_out), axis=0), rtol=1e-9)
         # A free column twice, and a factor inside the free span: nothing is counted twice.
-        twice = ridge.spectrum_beside(
-            jnp.asarray(free[:, 1:] * [1.0, 2.0]), jnp.asarray(np.hstack([free, free[:, :1]]))
-        )
-        plain = np.asarray(ridge.residuals(twice, jnp.asarray(y), mu))
+        twice = smoother(free[:, 1:] * [1.0, 2.0], free, free[:, :1])
+        plain, _ = ridge.leave_one_out_residuals(twice, target, one)
     np.testing.assert_allclose(found, y - design @ weights(np.arange(n)), atol=1e-9)
     fitted = free @ np.linalg.lstsq(free, y, rcond=None)[0]
     np.testing.assert_allclose(plain, y - fitted, atol=1e-9)
