@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -113,3 +116,25 @@ def test_nearly_equal_free_terms_and_large_means_leave_nothing():
         straight = np.asarray(smoother.head)[:, :4]
     np.testing.assert_allclose(straight.T @ straight, np.eye(4), atol=1e-9)
     assert np.abs(found).max() < 1e-6
+
+
+SEVERAL_THREADS = """
+from concurrent.futures import ThreadPoolExecutor
+import numpy as np
+from jaxcd.ops import double_precision, ridge
+
+z = np.random.default_rng(0).normal(size=(3000, 3))
+
+def many(n):
+    with double_precision():
+        for function in [ridge.additive_smoother, ridge.gaussian_smoother] * 20:
+            function(z[:n], 1.4, rank=16, n_head=1000, n_searched=1000)
+
+with ThreadPoolExecutor(2) as pool:
+    list(pool.map(many, [3000, 1000, 3000, 1000]))
+"""
+
+
+def test_smoothers_of_several_threads_end():
+    """Programs with a product of batches waited for each other for ever."""
+    subprocess.run([sys.executable, "-c", SEVERAL_THREADS], timeout=240, check=True)
