@@ -67,6 +67,7 @@ class BlockRegressions:
             np.empty((0, 0)), labels=labels, rank=rank, bandwidth=bandwidth, n_samples=blocks.n
         )
         self._rows: dict[tuple[int, str], jax.Array] = {}
+        self._counted: jax.Array | None = None  # 1 at the rows where penalties are compared
         self._spectra: dict[tuple[Columns, Candidate], block_ridge.BlockSpectrum] = {}
         self.n_factorisations = 0
 
@@ -196,9 +197,12 @@ class BlockRegressions:
         return self._residuals(spectrum, target)
 
     def _residuals(self, spectrum: block_ridge.BlockSpectrum, target: jax.Array) -> jax.Array:
-        penalties = PENALTIES * self._blocks.n
+        blocks = self._blocks
+        if self._counted is None:
+            first = np.arange(blocks.n) < self._first.n_left_out
+            self._counted = blocks.put(first.astype(np.float64))
         return block_ridge.leave_one_out_residuals(
-            self._blocks, spectrum, target, penalties, self._first.n_left_out
+            blocks, spectrum, target, PENALTIES * blocks.n, self._counted
         )
 
     def _keep(self, given: Columns) -> None:

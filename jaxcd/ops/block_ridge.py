@@ -137,25 +137,41 @@ def spectrum_beside(blocks: RowBlocks, factor: jax.Array, z: jax.Array) -> Block
 
 
 def leave_one_out_residuals(
-    blocks: RowBlocks, spectrum: BlockSpectrum, target: jax.Array, penalties: NDArray, n_head: int
+    blocks: RowBlocks,
+    spectrum: BlockSpectrum,
+    target: jax.Array,
+    penalties: NDArray,
+    counted: jax.Array,
 ) -> jax.Array:
-    """Residuals, rows (), of a target, rows (), at the penalty of least leave-one-out error on the
-    first ``n_head`` rows.
+    """Residuals, rows (), of a target, rows (), at the penalty of least leave-one-out error.
+
+    Args:
+        counted: rows (), 1 where the row's error counts, else 0.
     """
     basis, values = spectrum
     coefficients = blocks.sums(_coefficients, [basis, target])
     shrink = values[:, None] / (values[:, None] + penalties)
     shrunk = coefficients[:, None] * shrink
-    head, first = blocks.head(basis, n_head), blocks.head(target, n_head)
-    with one_blas_thread():
-        room = np.maximum(1 - head**2 @ shrink, 1e-6)
-        losses = np.sum(((first[:, None] - head @ shrunk) / room) ** 2, axis=0)
-    (best,) = blocks.agreed(np.array([losses.argmin()], dtype=np.float64))
-    return blocks.rows(_left, [basis, target], [shrunk[:, int(best[0])]])
+    losses = blocks.sums(_losses, [basis, target, counted], [shrink, shrunk])
+    best = int(np.argmin(losses))
+    return blocks.rows(_left, [basis, target], [shrunk[:, best]])
 
 
 def _coefficients(basis: jax.Array, target: jax.Array, real: jax.Array) -> jax.Array:
     return over_rows(basis, target[:, None])[:, 0]
+
+
+def _losses(
+    basis: jax.Array,
+    target: jax.Array,
+    counted: jax.Array,
+    real: jax.Array,
+    shrink: jax.Array,
+    shrunk: jax.Array,
+) -> jax.Array:
+    leverage = times(basis**2, shrink)
+    left_out = (target[:, None] - times(basis, shrunk)) / jnp.maximum(1 - leverage, 1e-6)
+    return jnp.sum(jnp.where(counted[:, None] > 0, left_out**2, 0.0), axis=0)
 
 
 def _left(basis: jax.Array, target: jax.Array, real: jax.Array, shrunk: jax.Array) -> jax.Array:

@@ -11,6 +11,10 @@ operations each.
 *Free terms.*  Columns that are fitted without a penalty (a constant, linear terms) span directions
 of an infinite value: the factor is made orthogonal to them, and their orthonormal basis stands
 beside U.  Every formula above then holds as it is.
+
+*Two forms.*  A :class:`Spectrum` holds U.  A :class:`Smoother` has free terms and holds F, what
+turns it into U, and U's first rows, on which penalties are compared: U of all rows would cost n r^2
+operations more, and a fit needs no more than F.
 """
 
 from __future__ import annotations
@@ -73,6 +77,19 @@ def spectrum(factor: jax.Array) -> Spectrum:
 def _spectrum(factor: jax.Array) -> Spectrum:
     turn, values = turn_of_gram(_columns_gram(factor))
     return Spectrum(jnp.matmul(factor, turn, precision=_HIGHEST), values)
+
+
+@jax.jit
+def residuals(decomposition: Spectrum, targets: jax.Array, penalty: jax.Array | float) -> jax.Array:
+    """y - fit for targets (n, t), penalty mu > 0 (a scalar, or one for each target (t,)): (n,
+    t).
+    """
+    basis, values = decomposition
+    shrink = values[:, None] / (
+        values[:, None] + jnp.atleast_1d(jnp.asarray(penalty, targets.dtype))[None, :]
+    )
+    coefficients = jnp.matmul(basis.T, targets, precision=_HIGHEST)
+    return targets - jnp.matmul(basis, shrink * coefficients, precision=_HIGHEST)
 
 
 def _columns_gram(factor: jax.Array) -> jax.Array:
@@ -282,19 +299,6 @@ def _smoother_of(
     bent = jnp.matmul(first, own, precision=_HIGHEST)
     head = jnp.concatenate([free[:n_head], bent], axis=1)
     return Smoother(free, factor, gram, share, own, values, head)
-
-
-@jax.jit
-def residuals(decomposition: Spectrum, targets: jax.Array, penalty: jax.Array | float) -> jax.Array:
-    """y - fit for targets (n, t), penalty mu > 0 (a scalar, or one for each target (t,)): (n,
-    t).
-    """
-    basis, values = decomposition
-    shrink = values[:, None] / (
-        values[:, None] + jnp.atleast_1d(jnp.asarray(penalty, targets.dtype))[None, :]
-    )
-    coefficients = jnp.matmul(basis.T, targets, precision=_HIGHEST)
-    return targets - jnp.matmul(basis, shrink * coefficients, precision=_HIGHEST)
 
 
 def _orthonormal(columns: jax.Array) -> jax.Array:
