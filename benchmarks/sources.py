@@ -1,4 +1,6 @@
-"""Where the benchmarks' data come from: Bayesian networks, and random linear Gaussian models."""
+"""Where the benchmarks' data come from: Bayesian networks, named and random, and random linear
+Gaussian models.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import jax
+import numpy as np
 
 import jaxcd
 from jaxcd import networks
@@ -62,6 +65,28 @@ def load_networks(names: Sequence[str] | None, data: Path | None) -> dict[str, B
 def network_source(network: BayesianNetwork, n: int) -> Source:
     """Samples of n rows from a network."""
     return lambda seed: (network.sample(n, key=jax.random.key(seed)), network.cpdag())
+
+
+def random_network(
+    n_columns: int, seed: int, *, levels: tuple[int, int] = (2, 2), expected_degree: float = 2.0
+) -> BayesianNetwork:
+    """From the fewest to the most levels a column, at most three parents; every row of a table is
+    drawn uniformly.
+    """
+    rng = np.random.default_rng(seed)
+    dag = random_dag(n_columns, expected_degree=expected_degree, seed=seed)
+    parents = {f"x{j}": tuple(f"x{u}" for u in sorted(dag.predecessors(j))[:3]) for j in dag}
+    fewest, most = levels
+    drawn = rng.integers(fewest, most + 1, n_columns) if fewest < most else [fewest] * n_columns
+    sizes = dict(zip(parents, map(int, drawn), strict=True))
+    domain = jaxcd.Domain(
+        {name: jaxcd.Categorical(tuple("abcdefgh"[:k])) for name, k in sizes.items()}
+    )
+    tables = {
+        name: rng.dirichlet([1] * sizes[name], [sizes[u] for u in above])
+        for name, above in parents.items()
+    }
+    return BayesianNetwork(f"random, {n_columns}", domain, parents, tables)
 
 
 def gaussian_source(n_variables: int, n: int) -> Source:

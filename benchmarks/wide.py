@@ -29,13 +29,17 @@ from typing import Any
 
 import jax
 import networkx as nx
-import numpy as np
 
 import jaxcd
 from benchmarks import experiment as ex
-from benchmarks.sources import Source, gaussian_source, load_networks, network_source
+from benchmarks.sources import (
+    Source,
+    gaussian_source,
+    load_networks,
+    network_source,
+    random_network,
+)
 from jaxcd.advice.choosing import kind_of_release
-from jaxcd.data import BayesianNetwork
 from jaxcd.data.structural import nonlinear_sem
 from jaxcd.graphs import dag_to_cpdag, random_dag
 
@@ -46,18 +50,6 @@ WIDE = ["water", "munin1", "andes", "pigs"]
 COMPARED = ("Tetrachoric", "SecondMoments", "Features", "Discretised", "tree_pc")
 LATENT = ("gfci", "fci")
 KEY = ("name", "n_samples", "method", "epsilon", "n_runs")
-
-
-def random_network(n_columns: int, seed: int) -> BayesianNetwork:
-    """Two levels a column, expected degree 2, at most three parents; every row of a table is drawn
-    uniformly.
-    """
-    rng = np.random.default_rng(seed)
-    dag = random_dag(n_columns, expected_degree=2.0, seed=seed)
-    parents = {f"x{j}": tuple(f"x{u}" for u in sorted(dag.predecessors(j))[:3]) for j in dag}
-    domain = jaxcd.Domain({name: jaxcd.Categorical(("a", "b")) for name in parents})
-    tables = {name: rng.dirichlet([1, 1], (2,) * len(above)) for name, above in parents.items()}
-    return BayesianNetwork(f"random, {n_columns}", domain, parents, tables)
 
 
 def nonlinear_source(n_columns: int, n_samples: int) -> Source:

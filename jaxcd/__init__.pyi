@@ -21,7 +21,7 @@ from jaxcd import releases as releases
 from jaxcd import scores as scores
 from jaxcd.advice.planning import plan, plan_release
 from jaxcd.advice.recommending import recommend
-from jaxcd.api import Algorithm, ci_test, discover, release, search
+from jaxcd.api import Algorithm, discover, release, search
 from jaxcd.citests import (
     GCM,
     HSIC,
@@ -91,6 +91,7 @@ from jaxcd.releases import (
     Tetrachoric,
 )
 from jaxcd.scores import BIC, BDeu
+from jaxcd.single_test import ci_test
 
 __version__: str
 

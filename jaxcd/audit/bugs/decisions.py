@@ -80,7 +80,7 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "ci-test-halved",
-        "api:ci_test",
+        "single_test:ci_test",
         "sensitivity=bound.value",
         "sensitivity=bound.value / 2",
         "replay: ci_test, PooledCovariance",
