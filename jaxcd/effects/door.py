@@ -10,7 +10,7 @@ from typing import Any
 import jax
 
 from jaxcd.checks import check_flag, check_number, check_whole
-from jaxcd.data import Missing
+from jaxcd.data import Binned, Missing
 from jaxcd.discovery import search_release
 from jaxcd.discovery.confidence import member_adjacency
 from jaxcd.effects.estimating import Estimator, estimator_of
@@ -187,15 +187,7 @@ def effect(
     )
     if graph is None or len(graphs) > 1:
         whole_graph = False
-    return _combined(
-        estimator,
-        graphs,
-        read.names,
-        level=level,
-        whole_graph=whole_graph,
-        notes=notes,
-        cost=read.cost,
-    )
+    return _combined(estimator, graphs, read, level=level, whole_graph=whole_graph, notes=notes)
 
 
 def drawn_graphs(
@@ -270,19 +262,18 @@ def _graphs(graph: Any, latent: bool) -> tuple[Read, ...]:
 def _combined(
     estimator: Estimator,
     graphs: tuple[Read, ...],
-    measured: tuple[str, ...],
+    release: Release,
     *,
     level: float,
     whole_graph: bool | None,
     notes: list[str],
-    cost: Any,
 ) -> Effect:
     found: dict[Any, PossibleEffect] = {}
     shares: Counter[Any] = Counter()
     identified, unknown = True, False
     unmeasured: dict[str, None] = {}
     for (one, is_latent), times in Counter(graphs).items():
-        hidden = tuple(name for name in one.names if name not in measured)
+        hidden = tuple(name for name in one.names if name not in release.names)
         options = possibilities(one, estimator.treatment, estimator.outcome, hidden, is_latent)
         identified = identified and len(options) == 1
         unknown = unknown or options[-1].is_open
@@ -304,6 +295,7 @@ def _combined(
         whole = estimator.bounds(level)
         lows, highs = [whole.low], [whole.high]
     only = possible[0] if len(possible) == 1 and not unknown else None
+    told_by_rows = unknown or any(one.adjustment is not None for one in possible)
     return Effect(
         treatment=estimator.treatment,
         outcome=estimator.outcome,
@@ -319,12 +311,41 @@ def _combined(
         assumptions=(
             *(_WITH_HIDDEN if unmeasured and note == _RIGHT else note for note in notes),
             *estimator.assumptions,
+            *(_of_cells(release, estimator, possible) if told_by_rows else ()),
         ),
         possible=possible,
         n_graphs=len(graphs),
-        cost=cost,
+        cost=release.cost,
         is_open=unknown,
         unmeasured=tuple(unmeasured),
+    )
+
+
+def _of_cells(
+    release: Release, estimator: Estimator, possible: tuple[PossibleEffect, ...]
+) -> tuple[str, ...]:
+    """What is taken for granted of columns that are known in bins, and of missing cells."""
+    held = {name: release.domain[name] for one in possible for name in one.adjustment or ()}
+    binned = [name for name, column in held.items() if isinstance(column, Binned)]
+    left_out = {
+        name
+        for name, is_left_out in zip(release.names, release.leaves_out, strict=True)
+        if is_left_out
+    }
+    read = [estimator.treatment, estimator.outcome, *held]
+    alike = [n for n, column in held.items() if column.missing is not None and n not in left_out]
+    return (
+        *(
+            f"{name} is held fixed by its bins: within a bin it is no common cause of "
+            f"{estimator.treatment} and {estimator.outcome}"
+            for name in binned
+        ),
+        *(
+            f"cells of {name} are missing completely at random: such rows are left out"
+            for name in read
+            if name in left_out
+        ),
+        *(f"rows in which {name} is missing are alike in {name}" for name in alike),
     )
 
 

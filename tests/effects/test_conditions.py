@@ -169,3 +169,32 @@ def test_knowledge_beside_a_given_graph_is_refused() -> None:
     known = jaxcd.Knowledge(forbidden=[("d", "b")])
     with pytest.raises(OptionError, match="oriented_by_knowledge"):
         jaxcd.effect(bought, treatment="b", outcome="d", graph=GRAPH, knowledge=known)
+
+
+def test_bins_and_missing_cells_are_among_the_assumptions() -> None:
+    """z explains all that b and d share; b changes nothing, but bins of z leave some of it."""
+    rng = np.random.default_rng(0)
+    n = 20_000
+    z = rng.normal(size=n)
+    b = (rng.random(n) < 1 / (1 + np.exp(-2 * z))).astype(int)
+    d = np.where(rng.random(n) < 0.1, np.nan, 2 * z + rng.normal(size=n) > 0)
+    domain = jaxcd.Domain(
+        {
+            "z": jaxcd.data.Binned((-5, -1, 0, 1, 5), missing=True),
+            "b": jaxcd.Categorical((0, 1)),
+            "d": jaxcd.Categorical((0, 1), missing=True),
+        }
+    )
+    data = jaxcd.Dataset.from_frame(pd.DataFrame({"z": z, "b": b, "d": d}), domain=domain)
+    bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.NO_PRIVACY)
+    graph = jaxcd.MixedGraph.from_edges(["z", "b", "d"], ["z --> b", "z --> d", "b --> d"])
+    bins = "z is held fixed by its bins: within a bin it is no common cause of b and d"
+    at_random = "cells of {} are missing completely at random: such rows are left out"
+
+    found = jaxcd.effect(bought, treatment="b", outcome="d", graph=graph)
+    assert found.low > 0.02  # of an effect of 0
+    assert found.assumptions[2:] == (bins, at_random.format("d"), at_random.format("z"))
+    found = jaxcd.effect(bought, treatment="b", outcome="d", graph=graph, missing="level")
+    assert found.assumptions[2:] == (bins, "rows in which z is missing are alike in z")
+    # nothing is read where the graph says that there is no effect
+    assert len(jaxcd.effect(bought, treatment="b", outcome="z", graph=graph).assumptions) == 2
