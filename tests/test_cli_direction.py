@@ -43,6 +43,19 @@ def file(tmp_path_factory: pytest.TempPathFactory, columns: tuple[np.ndarray, np
 # ---- what it does
 
 
+def test_a_ledger_of_persons_is_refused_with_a_cure_there_is(
+    command: CommandLine, file: Path, tmp_path: Path
+) -> None:
+    """``direction`` has no ``--unit``."""
+    path = tmp_path / "people.ledger"
+    command.shows("ledger", path, "--data-set doses --epsilon 4 --unit person")
+    command.refuses(
+        "is a person, and this run's a row; give another ledger",
+        "direction",
+        *(file, PAIR, BOUNDS, "--epsilon 1 --ledger", path),
+    )
+
+
 def test_a_private_answer(command: CommandLine, file: Path) -> None:
     code, out, err = command("direction", file, PAIR, "--method reci --epsilon 4", BOUNDS)
     assert (code, err) == (0, "")

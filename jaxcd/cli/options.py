@@ -169,9 +169,10 @@ def ledger(path: Path | None, *, budget: jaxcd.Budget | NoPrivacy) -> jaxcd.Ledg
     found = jaxcd.LedgerFile(path)
     if found.budget.unit is not budget.unit:
         raise OptionError(
-            f"--ledger: the unit of {str(path)!r} is a {found.budget.unit.value}; give --unit "
-            f"{found.budget.unit.value}, or another ledger, made with `jaxcd ledger FILE --unit "
-            f"{budget.unit.value} --data-set NAME --epsilon E --delta D`"
+            f"--ledger: the unit of {str(path)!r} is a {found.budget.unit.value}, and this run's a "
+            f"{budget.unit.value}; give another ledger, made with `jaxcd ledger FILE --unit "
+            f"{budget.unit.value} --data-set NAME --epsilon E --delta D`, or, to discover, --unit "
+            f"{found.budget.unit.value}"
         )
     own = budget.accounting
     if own is not None and budget.delta > 0 and found.accounting is not own:

@@ -424,7 +424,7 @@ def test_the_command_line_names_the_unit_and_never_the_number_of_rows(
     assert main(["ledger", str(ledger), "--data-set", "clinic", "--epsilon", "30"]) == 0
     capsys.readouterr()
     for more, said in (
-        (["--unit", "person", "--ledger", str(ledger)], "is a row; give --unit row, or another"),
+        (["--unit", "person", "--ledger", str(ledger)], "is a row, and this run's a person; give"),
         ([], "its unit is a row"),
         (["--unit", "person", "--max-rows-per-person", "3"], "drop --max-rows-per-person"),
         (["--unit", "house"], "--unit house: use row or person"),
