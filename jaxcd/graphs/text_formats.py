@@ -69,7 +69,7 @@ def from_dot(text: str) -> MixedGraph:
         a <-> b
     """
     # Not splitlines(): names may contain the other line separators of Unicode.
-    lines = text.rstrip("\n").split("\n")
+    lines = [line.removesuffix("\r") for line in text.rstrip("\r\n").split("\n")]
     if lines[0] != "digraph {" or lines[-1] != "}":
         raise FormatError(
             'line 1: a graph written by to_dot has the first line "digraph {" and the last line "}"'

@@ -47,6 +47,7 @@ def graphs(draw: st.DrawFn, names: st.SearchStrategy[list[str]] = any_names) -> 
 def test_formats_that_carry_everything_round_trip(graph: MixedGraph) -> None:
     assert from_networkx(graph.to_networkx()) == graph
     assert from_dot(graph.to_dot()) == graph
+    assert from_dot(graph.to_dot().replace("\n", "\r\n")) == graph  # as Windows has it
     assert from_pcalg(graph.to_pcalg()) == graph
     assert from_causal_learn(graph.to_causal_learn(), names=graph.names) == graph
     assert from_json_dict(json.loads(json.dumps(graph.to_json_dict()))) == graph
