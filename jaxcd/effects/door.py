@@ -18,6 +18,7 @@ from jaxcd.effects.identification import Possibility, as_graph, possibilities
 from jaxcd.effects.result import Effect, PossibleEffect
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import Knowledge, MixedGraph
+from jaxcd.privacy import Unit
 from jaxcd.privacy.claims import GuaranteeClaim, claiming
 from jaxcd.releases import Release
 
@@ -324,7 +325,9 @@ def _combined(
 def _of_cells(
     release: Release, estimator: Estimator, possible: tuple[PossibleEffect, ...]
 ) -> tuple[str, ...]:
-    """What is taken for granted of columns that are known in bins, and of missing cells."""
+    """What is taken for granted of people, of columns that are known in bins, and of missing
+    cells.
+    """
     held = {name: release.domain[name] for one in possible for name in one.adjustment or ()}
     binned = [name for name, column in held.items() if isinstance(column, Binned)]
     left_out = {
@@ -334,7 +337,9 @@ def _of_cells(
     }
     read = [estimator.treatment, estimator.outcome, *held]
     alike = [n for n, column in held.items() if column.missing is not None and n not in left_out]
+    counts_rows = release.domain.person is not None and release.cost.unit is Unit.ROW
     return (
+        *(["each row is of another person"] if counts_rows else ()),
         *(
             f"{name} is held fixed by its bins: within a bin it is no common cause of "
             f"{estimator.treatment} and {estimator.outcome}"

@@ -311,6 +311,33 @@ def test_discover_and_recommend_choose_a_release(delta: float) -> None:
     assert run.cost.unit is Unit.PERSON and run.info["n_samples"] == 60
 
 
+def test_runs_that_count_rows_say_that_a_persons_rows_repeat() -> None:
+    """Four independent columns, each person's row twenty times: pairs are joined by chance."""
+    names = ["v0", "v1", "v2", "v3"]
+    rows = np.random.default_rng(0).integers(2, size=(300, 4)).astype(object)
+    ids = np.array([f"P{i}" for i in range(300)], dtype=object)
+    columns = {name: jaxcd.Categorical((0, 1)) for name in names}
+    data = jaxcd.Dataset.from_array(
+        np.repeat(np.column_stack([rows, ids]), 20, axis=0),
+        names=[*names, "id"],
+        domain=jaxcd.Domain(columns, person="id"),
+    )
+    repeats = "several rows of one person (column 'id') count as if they were of several people"
+
+    def bought(budget: jaxcd.Budget | jaxcd.privacy.NoPrivacy) -> jaxcd.Release:
+        return jaxcd.release(data, jaxcd.Histogram(), budget=budget)
+
+    run = jaxcd.search(bought(jaxcd.NO_PRIVACY))
+    assert run.graph.n_edges > 2 and run.info["warnings"][0].startswith(repeats)
+    assert run.info["warnings"][0].endswith("take one row of each person, as a check")
+    of_rows = bought(jaxcd.Budget(1.0, 1e-6, max_rows_per_person=20))
+    assert jaxcd.search(of_rows).info["warnings"][0].startswith(repeats)
+    graph = jaxcd.MixedGraph.from_edges(names, ["v0 --> v1"])
+    found = jaxcd.effect(of_rows, treatment="v0", outcome="v1", graph=graph)
+    assert "each row is of another person" in found.assumptions
+    assert "warnings" not in jaxcd.search(bought(PERSON)).info
+
+
 @pytest.mark.parametrize("n_people", [60, 5_000])
 @pytest.mark.parametrize(
     ("column", "n_columns"),
