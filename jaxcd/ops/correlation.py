@@ -7,6 +7,9 @@ import jax.numpy as jnp
 
 __all__ = ["correlation_matrix", "partial_correlations"]
 
+# Up to so many columns in S a program of whole batches is as fast as a library, and soon compiled.
+_UNROLLED = 12
+
 
 @jax.jit
 def correlation_matrix(values: jax.Array) -> jax.Array:
@@ -51,20 +54,36 @@ def partial_correlations(matrix: jax.Array, variables: jax.Array) -> jax.Array:
         Lauritzen, *Graphical Models*, section 5.1.
     """
 
-    def one(v):
-        block = matrix[v][:, v]
-        if v.shape[0] == 2:
-            return block[0, 1]
-        size = v.shape[0] - 2
-        jitter = 10 * size * jnp.finfo(matrix.dtype).eps * jnp.eye(size, dtype=matrix.dtype)
-        factor = jnp.linalg.cholesky(block[2:, 2:] + jitter)
-        half = jax.scipy.linalg.solve_triangular(factor, block[2:, :2], lower=True)
-        schur = block[:2, :2] - jnp.matmul(half.T, half, precision=jax.lax.Precision.HIGHEST)
-        product = schur[0, 0] * schur[1, 1]
-        # A variable that S determines has no residual: nothing is left to be correlated.
-        determined = (
-            jnp.minimum(schur[0, 0], schur[1, 1]) <= 100 * size * jnp.finfo(matrix.dtype).eps
-        )
-        return jnp.where(determined, 0, schur[0, 1] / jnp.sqrt(jnp.where(determined, 1, product)))
+    size = variables.shape[1] - 2
+    jitter = 10 * size * float(jnp.finfo(matrix.dtype).eps)
+    if size <= _UNROLLED:
+        schur = _eliminated(matrix[variables.T[:, None], variables.T[None]], jitter)
+    elif jax.default_backend() == "cpu":
+        # One after the other: the factors of one batch are made by several threads, which wait for
+        # ever if two programs do so at once, one of each thread (XLA of jax 0.10).
+        schur = jax.lax.map(lambda v: _complement(matrix[v][:, v], jitter), variables).T
+    else:
+        schur = jax.vmap(lambda v: _complement(matrix[v][:, v], jitter))(variables).T
+    own = schur[0, 0], schur[1, 1]
+    # A variable that S determines has no residual: nothing is left to be correlated.
+    determined = jnp.minimum(*own) <= 10 * jitter
+    root = jnp.sqrt(jnp.where(determined, 1, own[0] * own[1]))
+    return jnp.clip(jnp.where(determined, 0, schur[0, 1] / root), -1, 1)
 
-    return jnp.clip(jax.vmap(one)(variables), -1, 1)
+
+def _eliminated(held: jax.Array, jitter: float) -> jax.Array:
+    """The Schur complements of all but the first two rows, for many matrices at once, (w, w, B) ->
+    (2, 2, B), one row after the other.
+    """
+    for last in range(len(held) - 1, 1, -1):
+        column, pivot = held[:last, last], jnp.maximum(held[last, last] + jitter, jitter)
+        held = held[:last, :last] - column[:, None] * (column / pivot)
+    return held
+
+
+def _complement(block: jax.Array, jitter: float) -> jax.Array:
+    """The same of one matrix, (w, w) -> (2, 2)."""
+    ridge = jitter * jnp.eye(len(block) - 2, dtype=block.dtype)
+    factor = jnp.linalg.cholesky(block[2:, 2:] + ridge)
+    half = jax.scipy.linalg.solve_triangular(factor, block[2:, :2], lower=True)
+    return block[:2, :2] - jnp.matmul(half.T, half, precision=jax.lax.Precision.HIGHEST)

@@ -239,7 +239,7 @@ def _additive_smoother(
     n_searched: int,
     block: int,
 ) -> Smoother:
-    # One column after the other, and no product of batches: of two such programs at once, one of
+    # One column after the other, and no factors of a batch: of two such programs at once, one of
     # each thread, both waited for ever on a processor of two cores (XLA of jax 0.10).
     columns = x[:n_searched].T[:, :, None]
     chosen, roots = jax.lax.map(lambda each: _landmarks_and_root(each, bandwidth, rank), columns)

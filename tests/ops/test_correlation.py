@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -28,11 +31,11 @@ def correlated(n: int, d: int, seed: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("n", [20, 1000])
-@pytest.mark.parametrize("size", [0, 1, 2, 4])
+@pytest.mark.parametrize("size", [0, 1, 2, 4, 12, 13])
 def test_partial_correlations(n: int, size: int):
-    values = correlated(n, 6, n + size)
+    values = correlated(n, 15, n + size)
     rng = np.random.default_rng(size)
-    variables = np.stack([rng.permutation(6)[: 2 + size] for _ in range(8)])
+    variables = np.stack([rng.permutation(15)[: 2 + size] for _ in range(8)])
     with double_precision():
         matrix = correlation_matrix(jnp.asarray(values))
         np.testing.assert_allclose(np.asarray(matrix), np.corrcoef(values.T), atol=1e-12)
@@ -94,3 +97,27 @@ def test_two_rows():
         matrix = np.asarray(correlation_matrix(jnp.asarray([[0.0, 1.0, 5.0], [1.0, 0.0, 5.0]])))
     np.testing.assert_allclose(matrix[0, 1], -1, atol=1e-12)
     assert np.isfinite(matrix).all() and matrix[0, 2] == 0
+
+
+SEVERAL_THREADS = """
+from concurrent.futures import ThreadPoolExecutor
+import numpy as np
+from jaxcd.ops import correlation, double_precision
+
+matrix = np.corrcoef(np.random.default_rng(0).normal(size=(40, 200)))
+rng = np.random.default_rng(1)
+
+def many(size):
+    questions = np.stack([rng.permutation(40)[: 2 + size] for _ in range(1024)])
+    with double_precision():
+        for _ in range(100):
+            np.asarray(correlation.partial_correlations(matrix, questions))
+
+with ThreadPoolExecutor(4) as pool:
+    list(pool.map(many, [10, 14, 10, 14]))
+"""
+
+
+def test_questions_of_several_threads_end():
+    """Factors of a batch waited for each other for ever."""
+    subprocess.run([sys.executable, "-c", SEVERAL_THREADS], timeout=120, check=True)

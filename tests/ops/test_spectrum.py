@@ -136,5 +136,5 @@ with ThreadPoolExecutor(2) as pool:
 
 
 def test_smoothers_of_several_threads_end():
-    """Programs with a product of batches waited for each other for ever."""
+    """Programs that factor a batch of matrices waited for each other for ever."""
     subprocess.run([sys.executable, "-c", SEVERAL_THREADS], timeout=240, check=True)
