@@ -179,9 +179,14 @@ def ci_test(
                 f"x, y, given: too few rows know {chosen!r} together for {test.name}; give fewer "
                 "columns, or more rows"
             )
+        if given:
+            raise OptionError(
+                f"given: {test.name} cannot condition on {given!r}: too many cells or columns for "
+                f"{session.n_samples} rows; give fewer, or more rows"
+            )
         raise OptionError(
-            f"given: {test.name} cannot condition on {given!r}: too many cells or columns for "
-            f"{session.n_samples} rows; give fewer, or more rows"
+            f"data: {session.n_samples} rows are too few for {test.name} of {x!r} and {y!r}; give "
+            "more rows"
         )
     if isinstance(budget, NoPrivacy):
         answer = session.evaluate([query])

@@ -5,6 +5,7 @@ what was made with them can be saved.
 from __future__ import annotations
 
 import inspect
+import re
 from pathlib import Path
 
 import jax
@@ -110,3 +111,15 @@ def test_what_was_made_with_them_can_be_saved(tmp_path: Path) -> None:
     )
     search.save(tmp_path / "search")
     assert jaxcd.verify(search.certificate()).holds
+
+
+@pytest.mark.parametrize(
+    ("held", "words"),
+    [((), "data: 3 rows are too few for FisherZ of 'a' and 'b'"), (("c",), "given: FisherZ")],
+)
+def test_a_single_test_names_what_is_too_few(held, words):
+    data = jaxcd.Dataset.from_array(np.eye(3), names=list("abc"))
+    with pytest.raises(OptionError, match=re.escape(words)):
+        jaxcd.ci_test(
+            data, "a", "b", given=held, test=jaxcd.FisherZ(), budget=jaxcd.NO_PRIVACY, key=None
+        )
