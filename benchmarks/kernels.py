@@ -19,9 +19,9 @@ residuals) and 88 n m bytes (Gram columns written and read, factor written and r
 basis written and read four times): one regression of all rows, where the test makes up to four, and
 compares up to fourteen on fewer rows.
 
-``--peers`` runs the same data in the same process through causal-learn's KCI and RCIT (n = 2,000,
-|Z| = 5), hyppo's Hsic and dcor's distance covariance test (n = 1,000, 100 permutations), those that
-are installed (:mod:`benchmarks.kernel_peers`).  Runs on a GPU where JAX has one.
+``--peers`` runs the same data in the same process through causal-learn's KCI and RCIT (n = 1,000 to
+6,000, |Z| = 5), hyppo's Hsic and dcor's distance covariance test (n = 1,000, 100 permutations),
+those that are installed (:mod:`benchmarks.kernel_peers`).  Runs on a GPU where JAX has one.
 """
 
 from __future__ import annotations

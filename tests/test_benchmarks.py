@@ -27,6 +27,7 @@ from benchmarks import (
     kernels,
     knowledge,
     missing,
+    model_noise,
     pcd_figure1,
     pcd_figure2,
     priv_fci,
@@ -474,8 +475,26 @@ def test_many_columns(tmp_path):
     ]
     assert all(0 <= row["skeleton_f1"] <= 1 and 0 < row["gib"] < 8 for row in rows)
     assert all((row.get("arc_f1") is None) == (row["method"] in wide.LATENT) for row in rows)
-    network = wide.random_network(40, 1)
+    network = sources.random_network(40, 1)
     assert max(map(len, network.parents.values())) <= 3 and len(network.names) == 40
+
+
+def test_model_noise(tmp_path):
+    out = tmp_path / "model_noise.json"
+    words = words_of("--quick --networks cancer --columns 5 --epsilons 1 4 --data", tmp_path)
+    model_noise.main([*words, "--out", str(out)])
+    rows = read(out)["results"]
+    assert [(row["name"], row["n_columns"], row["epsilon"]) for row in rows] == [
+        ("random, 5", 5, 1.0),
+        ("random, 5", 5, 4.0),
+        ("cancer", 5, 1.0),
+        ("cancer", 5, 4.0),
+    ]
+    assert all(0 <= row["loglinear_skeleton_f1"] <= 1 and row["noise"] > 0 for row in rows)
+    ((few, limit), (many, other)) = model_noise.limits(
+        [*rows, *({**r, "n_columns": 30} for r in rows)]
+    )
+    assert few < many and limit == other and 0 < limit < max(row["noise"] for row in rows)
 
 
 def test_interventions(tmp_path):

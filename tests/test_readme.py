@@ -104,6 +104,7 @@ def test_links_and_paths_exist() -> None:
             "reliability",
             "rare_levels",
             "many_levels",
+            "model_noise",
             "search_peers",
             "synthetic_peers",
             "pairs",

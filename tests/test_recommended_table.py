@@ -4,14 +4,18 @@ the rules that stand on it.
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 from statistics import fmean
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from benchmarks import recommending_table
-from benchmarks.experiment import RESULTS
-from jaxcd.advice import recommending
+from benchmarks import model_noise, recommending_table
+from benchmarks.experiment import RESULTS, read_rows
+from jaxcd.advice import discrete_rules, limits
 
 
 @pytest.fixture(scope="module")
@@ -26,10 +30,10 @@ def test_the_script_writes_the_committed_file(committed):
 
 
 def test_the_limits_are_those_of_the_rules(committed):
-    limits = committed["limits"]
-    assert dict(recommending._HIDDEN) == limits["hidden_share"]
-    assert recommending._LEAST_COUNT == limits["least_rows_times_epsilon"]
-    assert "by hand" in limits["source"]
+    assert limits.LIMITS == committed["limits"]
+    assert dict(limits.HIDDEN) == committed["limits"]["hidden_share"]
+    assert committed["limits"]["least_rows_times_epsilon"] == limits.LEAST_COUNT
+    assert "by hand" in committed["limits"]["source"]
 
 
 @pytest.mark.parametrize(
@@ -49,6 +53,38 @@ def test_the_method_of_a_rule_finds_more_on_average(committed, name, chosen, oth
         both = [pair for pair in pairs if None not in pair]
         assert len(both) >= 8
         assert fmean(a for a, _ in both) > fmean(b for _, b in both)
+
+
+def test_a_model_is_recommended_where_it_finds_more(committed):
+    """What the rule takes finds more than either release would everywhere, in each class."""
+    rows = read_rows(RESULTS / "model_noise.json")
+    fewest = 0
+    for most, limit in committed["limits"]["model_noise"]:
+        own = model_noise.gains([row for row in rows if fewest < row["n_columns"] <= most])
+        taken = sum(gain for noise, gain in own if noise >= limit)
+        assert len(own) >= 12 and taken >= max(0.0, sum(gain for _, gain in own))
+        fewest = most
+    assert discrete_rules._MODEL_NOISE == committed["limits"]["model_noise"]
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0.01, 1), st.floats(-1, 1)),
+        min_size=2,
+        max_size=12,
+        unique_by=lambda cell: round(cell[0], 2),
+    )
+)
+def test_the_best_limit_beats_every_other(cells):
+    def gained(limit):
+        return sum(gain for noise, gain in cells if noise >= limit)
+
+    ordered = sorted(noise for noise, _ in cells)
+    best = model_noise.best_limit(cells)
+    others = [math.sqrt(a * b) for a, b in itertools.pairwise(ordered)]
+    nearest = min(others, key=lambda limit: abs(limit - best))
+    assert best == pytest.approx(nearest, rel=0.06)
+    assert gained(nearest) == pytest.approx(max(map(gained, others)))
 
 
 def test_every_table_has_rows_and_a_source(committed):
