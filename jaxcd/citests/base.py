@@ -196,6 +196,9 @@ class CITest(abc.ABC):
     #: Whether a prepared test releases its answers itself (``PreparedTest.buy``), with the noise in
     #: the null, which keeps the level where noise on a margin would not.
     buys_answers: bool = False
+    #: Whether it is right on the rows in which no queried column is missing; if not, it reads
+    #: missing cells as a level whatever is asked for.
+    takes_complete_cases: bool = True
 
     def prepare_privately(
         self, data: Rows | None, accountant: Accountant, *, key: jax.Array | None = None

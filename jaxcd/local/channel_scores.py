@@ -61,7 +61,7 @@ from jaxcd.checks import check_number, shown_count
 from jaxcd.data import Dataset
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.local.base import LocalMechanism
-from jaxcd.local.channels import channels
+from jaxcd.local.channels import channels, check_invertible
 from jaxcd.local.ibu import through
 from jaxcd.local.kary_response import CombinedKaryResponse, check_separable, kept
 from jaxcd.ops.nearest_table import nearest_table
@@ -166,9 +166,12 @@ class ChannelScore(BatchedScore):
         self._penalty = check_number("penalty", penalty, 0, ends="(]", cure="1 is usual")
         self._noise: _ColumnNoise | _RecordNoise
         if isinstance(mechanism, CombinedKaryResponse):
-            self._noise = _RecordNoise(kept(mechanism.epsilon, math.prod(self._cardinalities)))
+            keep = kept(mechanism.epsilon, math.prod(self._cardinalities))
+            check_invertible([np.diag([1.0, keep])])
+            self._noise = _RecordNoise(keep)
         else:
             matrices = channels(mechanism, data.domain)
+            check_invertible(matrices)
             self._noise = _ColumnNoise(
                 matrices, tuple(np.linalg.inv(matrix) for matrix in matrices)
             )
@@ -259,6 +262,9 @@ class ChannelAwareBIC(ScoreConfig):
     noise.  Markov equivalent DAGs have equal scores.  Use it with ``NO_PRIVACY`` on what
     ``randomise`` returned; with ``mmhc`` give ``test=ChannelAwareChiSquare(mechanism)`` too, whose
     usual tests do not know the noise.
+
+    Missing cells that the domain declares are a level, as for that test; and all columns must be
+    there that were randomised together, from which the channel follows.
 
     It is cautious: where noise hides an edge the edge is left out, and at small epsilon nothing is
     left.

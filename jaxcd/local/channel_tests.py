@@ -59,7 +59,7 @@ from jaxcd.citests.tables import CountingTest, TableShape, discrete_cardinalitie
 from jaxcd.data import Domain
 from jaxcd.data.rows import Counted, Rows
 from jaxcd.local.base import LocalMechanism
-from jaxcd.local.channels import channels
+from jaxcd.local.channels import channels, check_invertible
 from jaxcd.local.kary_response import CombinedKaryResponse, check_separable, kept
 from jaxcd.ops import tails
 from jaxcd.ops.moments import contrast_basis
@@ -264,8 +264,11 @@ class ChannelAwareChiSquare(CITest):
     V their covariance, chi-square distributed with (levels of x - 1)(levels of y - 1)(strata)
     degrees of freedom under independence.  Margin: log(alpha) - log(p-value).
 
-    Use it with ``Threshold`` and ``NO_PRIVACY`` on what ``randomise`` returned.  Sensitivity:
-    unbounded, and not needed.
+    Use it with ``Threshold`` and ``NO_PRIVACY`` on what ``randomise`` returned, with all its
+    columns: the channel of one follows from the whole domain.  Missing cells that the domain
+    declares are a level, with ``missing="ignore"`` too: whether a cell is missing was randomised
+    with the rest.
+    Sensitivity: unbounded, and not needed.
 
     Args:
         mechanism: what randomised the data: one that treats columns by themselves, or
@@ -301,6 +304,8 @@ class ChannelAwareChiSquare(CITest):
 
     mechanism: LocalMechanism
 
+    takes_complete_cases = False
+
     def __post_init__(self) -> None:
         check_separable(self.mechanism)
 
@@ -311,10 +316,12 @@ class ChannelAwareChiSquare(CITest):
         )
         self.mechanism.check(data.domain)
         if isinstance(self.mechanism, CombinedKaryResponse):
-            return _PreparedChannelTest(
-                data, cardinalities, None, kept(self.mechanism.epsilon, math.prod(cardinalities))
-            )
-        return _PreparedChannelTest(data, cardinalities, channels(self.mechanism, data.domain), 1.0)
+            keep = kept(self.mechanism.epsilon, math.prod(cardinalities))
+            check_invertible([np.diag([1.0, keep])])
+            return _PreparedChannelTest(data, cardinalities, None, keep)
+        matrices = channels(self.mechanism, data.domain)
+        check_invertible(matrices)
+        return _PreparedChannelTest(data, cardinalities, matrices, 1.0)
 
     def view_cardinalities(self, domain: Domain) -> tuple[int, ...] | None:
         return None

@@ -7,14 +7,19 @@ Both depend on the mechanism and on the declared domain only, never on data.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+
+import numpy as np
 
 from jaxcd.checks import shown_count
 from jaxcd.data import Domain
-from jaxcd.errors import DomainError
+from jaxcd.errors import DomainError, OptionError
 from jaxcd.local.arrays import Floats
 from jaxcd.local.base import LocalMechanism
 
-__all__ = ["MAX_CHANNEL_CELLS", "channels", "joint_channel"]
+__all__ = ["MAX_CHANNEL_CELLS", "channels", "check_invertible", "joint_channel"]
+
+_MOST_CONDITION = 1e14  # beyond, a float64 inverse is rounding
 
 MAX_CHANNEL_CELLS = 4096
 """The largest joint domain whose channel is written out as a matrix (128 MiB)."""
@@ -83,3 +88,17 @@ def joint_channel(mechanism: LocalMechanism, domain: Domain) -> Floats:
     matrix = mechanism.cell_channel(cardinalities)
     matrix.setflags(write=False)
     return matrix
+
+
+def check_invertible(matrices: Sequence[Floats]) -> None:
+    """Refuses channels of which nothing is left to take off: whatever the records were, the reports
+    have the same law, as far as float64 can tell.
+
+    Raises:
+        OptionError: there is one.
+    """
+    if not all(np.linalg.cond(matrix) < _MOST_CONDITION for matrix in matrices):
+        raise OptionError(
+            "mechanism: its reports say nothing of the true records that float64 could tell from "
+            "rounding; randomise with a larger epsilon (or p_max)"
+        )

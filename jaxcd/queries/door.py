@@ -255,7 +255,8 @@ class Door:
         """The test on these rows; where it buys its preparation, by the accountant.
 
         Without privacy each query leaves out the rows in which its columns are missing; a private
-        test reads missing cells as a level, because how many rows are complete is data.
+        test reads missing cells as a level, because how many rows are complete is data, and so does
+        one that is not right on complete rows.
 
         Raises:
             BudgetExhausted: that does not fit.
@@ -266,7 +267,8 @@ class Door:
         if accountant is not None and self.private and test.buys_preparation:
             return test.prepare_privately(self._data, accountant, key=key)
         data = self._data
-        if data is not None and not self.private and any(data.leaves_out):
+        leaves_out = test.takes_complete_cases and not self.private
+        if data is not None and leaves_out and any(data.leaves_out):
             return PreparedAvailableCases(test, require_data(data, _LEFT, cure=_AS_LEVEL), key=key)
         return test.prepare(self._data, key=key)
 
