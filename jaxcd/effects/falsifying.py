@@ -10,10 +10,9 @@ tested, and counted.
 
 *All at once.*  p-values are corrected by Holm's rule, so the chance that a true graph has any
 violation is at most alpha, whatever the dependence between the tests, as far as the p-values are
-right under noise (:mod:`jaxcd.releases.tables.noisy_table_tests`).  The usual test of tables is G:
-the correction asks for small p-values, and in strata of few rows those of Pearson's statistic are
-too small too often under noise.  Without noise they are right (:mod:`jaxcd.citests.chi_square`) and
-those of G are not, so that of a histogram without noise ``ChiSquare`` is the usual test.
+right under noise (:mod:`jaxcd.releases.tables.noisy_table_tests`).  The usual test of tables is
+``ChiSquare``: in strata of few rows the p-values of G are too small far too often where there is
+little noise, and where there is much the two are the same.
 
 *Better than chance?*  The names are permuted, and the share of conditions with p below alpha
 compared: ``chance_pvalue`` is (1 + permutations with no larger share) / (1 + permutations).  A
@@ -36,7 +35,7 @@ from typing import Any, final
 import numpy as np
 
 from jaxcd.checks import check_number, check_whole
-from jaxcd.citests import ChiSquare, CITest, FisherZ, GTest, Query
+from jaxcd.citests import ChiSquare, CITest, FisherZ, Query
 from jaxcd.data import Missing
 from jaxcd.effects.identification import as_graph
 from jaxcd.errors import GraphError, OptionError
@@ -152,8 +151,8 @@ def falsify(
         graph: a DAG or a CPDAG: a networkx DiGraph or a MixedGraph.  Nodes that the release lacks
             are hidden, and no condition is tested that needs them.
         alpha: the level, between 0 and 1.
-        test: one that the release answers; None for GTest on tables (ChiSquare on a histogram
-            without noise) and FisherZ on moments.
+        test: one that the release answers; None for ChiSquare on tables and FisherZ on
+            moments.
         n_permutations: of the names, from 0.
         seed: of the permutations, from 0; public.
         missing: as for :func:`jaxcd.search`.
@@ -274,11 +273,7 @@ class _PValues:
     def __init__(self, release: Release, test: CITest | None) -> None:
         answered = release.tests()
         if test is None:
-            tables = release.tabulated()
-            counts = tables is not None and tables.is_independent  # all tables, sums of cells
-            exact = counts and tables.table(release.names[:2]).variance == 0
-            of_tables = ChiSquare if exact else GTest
-            usual = next((kind for kind in (of_tables, FisherZ) if kind in answered), None)
+            usual = next((kind for kind in (ChiSquare, FisherZ) if kind in answered), None)
             kinds = [usual] if usual is not None else list(answered)
             if not kinds:
                 raise OptionError(f"release: one of {release.kind} answers no test")

@@ -14,7 +14,7 @@ from typing import Any
 
 import networkx as nx
 
-from jaxcd.citests import GTest, Query
+from jaxcd.citests import ChiSquare, Query
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import MixedGraph
 from jaxcd.graphs.cpdag import consistent_extension
@@ -48,8 +48,8 @@ def shared_mechanisms(
 ) -> tuple[Mechanism, ...]:
     """Tests for every variable whether the sites share its mechanism, on a release; free.
 
-    For X with causes Z in the graph: whether X and the site are independent given Z, by the G-test
-    of the release, which has the noise in its null.
+    For X with causes Z in the graph: whether X and the site are independent given Z, by
+    ``ChiSquare`` on the release, which has the noise in its null.
 
     Args:
         bought: a release with the column, such as :func:`jaxcd.federate` makes.
@@ -99,7 +99,7 @@ def shared_mechanisms(
     if found is None:
         raise GraphError("graph: no DAG fits it; give a DAG, or the CPDAG of one")
     place = {name: j for j, name in enumerate(bought.names)}
-    prepared = bought.prepare_test(GTest())
+    prepared = bought.prepare_test(ChiSquare())
     causes = {name: tuple(each for each in found.parents(name) if each != column) for name in inner}
     queries = {
         name: Query.of(place[name], place[column], tuple(place[c] for c in causes[name]))

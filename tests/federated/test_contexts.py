@@ -58,6 +58,25 @@ def test_equal_sites_are_rarely_called_different() -> None:
     assert wrong <= 6
 
 
+def test_equal_sites_are_rarely_called_different_where_strata_are_sparse() -> None:
+    """Three rows a stratum and hardly any noise: by G five of ten releases are wrong."""
+    names, wrong = NAMES[:2], 0
+    graph = nx.DiGraph([("v0", "v2"), ("v1", "v2")])
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        law = rng.dirichlet(np.ones(4), size=(8, 8)).cumsum(axis=2)[..., :3]
+        sites = {}
+        for name in names:
+            z, w = rng.choice(8, (2, 100), p=rng.dirichlet(np.ones(8)))
+            v = (law[z, w] < rng.random((100, 1))).sum(axis=1)
+            sites[name] = with_site(coded(np.column_stack([z, w, v]), 8, 8, 4), name, names)
+        bought = jaxcd.federate(
+            sites, jaxcd.Histogram(), budget=jaxcd.Budget(30.0), noise=simulated(seed)
+        )
+        wrong += shared_mechanisms(bought, graph)[2].differs()
+    assert wrong <= 2
+
+
 def test_the_site_has_no_causes_in_a_search() -> None:
     release = bought((0.9, 0.9, 0.1), jaxcd.Histogram())
     graph = jaxcd.search(release).graph

@@ -15,6 +15,7 @@ from scipy import stats
 
 import jaxcd
 from jaxcd.citests import CITest, Query
+from jaxcd.citests.chi_square import chi_square_of_counts
 from jaxcd.errors import OptionError
 from jaxcd.queries import Door, Session
 from jaxcd.releases import Release, ReleasedHistogram, ReleasedMarginals
@@ -24,7 +25,7 @@ from jaxcd.releases.tables.noisy_strata import (
     histogram_strata,
     marginal_strata,
 )
-from jaxcd.releases.tables.noisy_table_tests import noisy_chi_square, noisy_kendall
+from jaxcd.releases.tables.noisy_table_tests import _chi_square, noisy_chi_square, noisy_kendall
 from tests.catalogue import EACH_PRIVATE_DECIDER, TESTS
 from tests.helpers import coded, levelled, numbers, refused, sampled, simulated
 
@@ -106,6 +107,25 @@ class TestWithoutNoise:
                 answers(at, jaxcd.ChiSquare(), [Query.of(0, 1, given)]) for at in (bought, data)
             )
             np.testing.assert_allclose(found, ordinary, rtol=1e-9)
+
+    def test_whole_tables_of_little_noise_are_answered_as_counts(self):
+        """Negative ones as 0; tables of more noise, of correlated noise or of fractions are not."""
+        rng = np.random.default_rng(0)
+        tables = rng.poisson(1.0, (1, 20, 3, 3)).astype(np.float64)
+        tables[0, 0, 0, 0] = -1
+
+        def answered(tables: np.ndarray, u: float, covariance: np.ndarray | None = None) -> float:
+            strata = NoisyStrata(tables, np.array([u]), covariance)
+            return float(_chi_square(strata)[1][0])
+
+        counted = float(chi_square_of_counts(np.maximum(tables, 0))[1][0])
+        assert answered(tables, 0.125) == counted
+        for other in (
+            answered(tables, 0.13),
+            answered(tables + 0.25, 0.1),
+            answered(tables, 0.1, 0.1 * np.eye(tables.size)[None]),
+        ):
+            assert not math.isclose(other, counted, rel_tol=0.01)
 
     def test_pearson_by_scipy(self):
         table = np.random.default_rng(0).integers(5, 50, (1, 3, 4)).astype(float)

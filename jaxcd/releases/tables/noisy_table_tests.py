@@ -14,8 +14,15 @@ covariance P Omega P: P projects away the directions in which a and b move E, an
 identity, plus the correlations of the noise between cells where it has any.  So T is a weighted sum
 of chi-squares with known mean M and variance 2 W, and T M / W is compared with chi-square with M^2
 / W degrees of freedom (Satterthwaite 1946).  Without noise W = M is the number of degrees of
-freedom and T is Pearson's statistic.  Counts without noise are answered as by
-:class:`jaxcd.citests.ChiSquare`, which knows the moments of T where cells hold few rows.
+freedom and T is Pearson's statistic.
+
+*Little noise.*  Where cells hold few rows these moments are wrong, and what :class:`ChiSquare
+<jaxcd.citests.ChiSquare>` knows of counts is right.  So tables of whole numbers whose noise is
+independent, with u of at most 1/8, are answered as counts, negative ones as 0: most of them are
+the true counts, and the others matter less than the moments do.  (Chosen by simulation: tables of
+16 to 576 cells and .2 to 60 rows a cell at alpha .05.  At u = .037 the law above rejects .13 to .29
+of true nulls in 64 strata, that of counts .04 to .07; at .105 .08 to .14 and .07 to .09; at .18 .04
+to .08 and .10 to .13.)
 
 **G.**  Each term times phi(t) = 2 ((1 + t) log(1 + t) - t) / t^2, t = (O - E) E / (E + u)^2, at
 least -1: the deviance, in the place of the square, of a Poisson variable that was scaled and
@@ -62,6 +69,7 @@ _LEAST_VARIANCE = 1e-9
 # others.
 _LEAST_DIRECTION = 1e-9
 _WHOLE = 1e-3  # a cell that is so near to a whole number is a count
+_QUIET = 0.125  # variance of the noise on a cell, up to which counts are taken as they are
 # Entries of all matrices between cells in one call.
 _BATCH_ENTRIES = 1 << 20
 
@@ -270,12 +278,12 @@ def _chi_square(strata: NoisyStrata) -> tuple[np.ndarray, np.ndarray]:
     statistic, dof = noisy_chi_square(strata, deviance=False)
     log_pvalue = tails.chi_square_log_sf(statistic, dof)
     counts = np.rint(strata.tables)
-    whole = (np.abs(strata.tables - counts) < _WHOLE) & (counts >= 0)
-    exact = (strata.variance == 0) & whole.all(axis=(-3, -2, -1))
+    whole = np.abs(strata.tables - counts) < _WHOLE
+    quiet = (strata.variance <= _QUIET) & whole.all(axis=(-3, -2, -1))
     if strata.covariance is not None:
-        exact &= ~strata.covariance.any(axis=(-2, -1))
-    if exact.any():
-        statistic[exact], log_pvalue[exact] = chi_square_of_counts(counts[exact])
+        quiet &= ~strata.covariance.any(axis=(-2, -1))
+    if quiet.any():
+        statistic[quiet], log_pvalue[quiet] = chi_square_of_counts(np.maximum(counts[quiet], 0))
     return statistic, log_pvalue
 
 
