@@ -25,6 +25,7 @@ Columns = tuple[int, ...]
 _MOST_VALUES = 1 << 24
 _FAILURE = 2.0**-40  # probability that some sum of a round leaves the modulus
 _MOST_BITS = 64
+_WEIGHTS = 2.0**-60, 2.0**60  # far from where their squares, of a sensitivity, leave float64
 
 
 def share_of(question: Question, n_shares: int) -> NoiseShare:
@@ -129,6 +130,7 @@ def question_of(
         or len(weights) < len(sets)
         or not tables <= weights.keys()
         or not all(math.isfinite(x) and x > 0 for x in finite)
+        or not all(_WEIGHTS[0] <= w <= _WEIGHTS[1] for w in weights.values())
         or not (math.isfinite(question.pad) and question.pad >= 0)
         or type(integral) is not bool
         or not isinstance(label, str)

@@ -90,7 +90,7 @@ def _check_unit(unit: Unit | str) -> Unit:
 def _check_delta(delta: float) -> float:
     try:
         number = float(delta)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise OptionError(
             f"delta must be a number in [0, 1), got {delta!r}: give 0, or far less than 1/n"
         ) from error

@@ -479,6 +479,15 @@ def asking(changes: dict[str, Any], *, pure: bool = False) -> str:
         ({"law": "discrete-laplace"}, "for counts only"),
         ({"grid": 0.3}, "power of two"),
         ({"label": 3}, "out of its range"),
+        # The squares of weights leave float64, and a sensitivity of 0 would be enough.
+        (
+            {
+                **{"sets": [[0], [1]], "weights": [1e-200, 1e-200], "tables": []},
+                **{"sensitivity": 1e-250, "pad": 1e-202, "grid": 2.0**-720, "bits": 64},
+            },
+            "out of its range",
+        ),
+        ({"sets": [[0], [1]], "weights": [1e200, 1e200], "tables": []}, "out of its range"),
     ],
     ids=str,
 )

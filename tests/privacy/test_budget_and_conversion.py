@@ -37,6 +37,9 @@ def test_budget_and_cost():
     refused(OptionError, "relation", Budget, 1.0, 0.0, "replace-one")
     assert Budget(1.0).relation is Relation.REPLACE_ONE
     assert Budget(1) == Budget(1.0, 0.0, Relation.REPLACE_ONE)
+    for huge in (10**400, Fraction(10**400)):  # no float holds it
+        refused(OptionError, "delta must be a number", Budget, 1.0, huge)
+        refused(OptionError, "epsilon must be a number", Budget, huge)
     with pytest.raises(AttributeError):
         Budget(1.0).epsilon = 2.0
     cost = PrivacyCost(1.0, 1e-6, Relation.REPLACE_ONE, False, "because")
