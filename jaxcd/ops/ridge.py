@@ -283,10 +283,19 @@ def _in_blocks(
     return jax.lax.fori_loop(0, -(-n // block), fill, state)
 
 
-@partial(jax.jit, static_argnames="n_head")
 def _smoother_of(
     factor: jax.Array, gram: jax.Array, terms: tuple[jax.Array, ...], n_head: int
 ) -> Smoother:
+    # The factor is no result of what is compiled, which would be a copy of it.
+    free, share, own, values, head = _beside_terms(factor, gram, terms, n_head)
+    return Smoother(free, factor, gram, share, own, values, head)
+
+
+@partial(jax.jit, static_argnames="n_head")
+def _beside_terms(
+    factor: jax.Array, gram: jax.Array, terms: tuple[jax.Array, ...], n_head: int
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:
+    """free, share, own, values and head of a smoother."""
     free = jnp.concatenate(terms, axis=1)
     # Twice: once leaves columns that nearly hang on each other as far from orthogonal as that.
     free = jax.lax.fori_loop(0, 2, lambda _, held: _orthonormal(held), free)
@@ -297,8 +306,7 @@ def _smoother_of(
     own, values = turn_of_gram(rest, size=jnp.trace(gram))
     first = factor[:n_head] - jnp.matmul(free[:n_head], share, precision=_HIGHEST)
     bent = jnp.matmul(first, own, precision=_HIGHEST)
-    head = jnp.concatenate([free[:n_head], bent], axis=1)
-    return Smoother(free, factor, gram, share, own, values, head)
+    return free, share, own, values, jnp.concatenate([free[:n_head], bent], axis=1)
 
 
 def _orthonormal(columns: jax.Array) -> jax.Array:
