@@ -1,10 +1,10 @@
 """Arrows point down only: who may import whom, and what no module may touch.
 
 The order: errors <- ops <- graphs, data, privacy <- citests <- queries, scores <- releases <-
-federated, decisions <- discovery, published <- api, guarantee_list, audit, cli (advice, which asks
-deciders what they would do, stands beside published); beside it metrics over graphs, and plotting
-and report over graphs, metrics and privacy.  Imports for type checkers and inside functions count
-like any other; what may be imported inside functions only is stated as such.
+federated, decisions <- discovery, published, single_test <- api, guarantee_list, audit, cli
+(advice, which asks deciders what they would do, stands beside published); beside it metrics over
+graphs, and plotting and report over graphs, metrics and privacy.  Imports for type checkers and
+inside functions count like any other; what may be imported inside functions only is stated as such.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ EVERYTHING = SEARCH | {
     "plotting",
     "report",
     "advice",
+    "single_test",
     "api",
     "guarantee_list",
 }
@@ -71,6 +72,7 @@ ALLOWED = {
     "plotting": BASE | {"graphs", "metrics", "privacy"},
     "report": BASE | {"graphs", "metrics", "privacy", "plotting"},
     "advice": SEARCH,
+    "single_test": SEARCH | {"discovery"},
     "api": EVERYTHING - {"api", "guarantee_list"},
     "guarantee_list": EVERYTHING - {"api", "guarantee_list"},
     "audit": EVERYTHING,
