@@ -4,10 +4,10 @@
 [--models R] [--out FILE]``
 
 Reads ``frontier.json``, ``mixed.json``, ``model_noise.json`` and ``recommending.json`` in
-benchmarks/results, and writes
-``jaxcd/advice/recommended.json``: for each rule a table of mean arc F1, with the file that it came
-from; the limits from which on a recommendation warns; and the figures of earlier versions that no
-committed result holds, so that nothing rests on them unseen.
+benchmarks/results, and writes ``jaxcd/advice/recommended.json``: for each rule a table of mean arc
+F1, with the file that it came from; the limits of the rules and those from which on a
+recommendation warns; and the figures of earlier versions that no committed result holds, so that
+nothing rests on them unseen.
 
 ``--measure`` runs the one comparison that no other benchmark makes, and writes it to
 ``recommending.json`` first: random models of 10 to 40 numeric columns (expected degree 2) at (1,
