@@ -107,6 +107,14 @@ def test_docstrings_of_rooms_are_in_the_dialect(name: str, value: Any) -> None:
     assert not missing, f"nothing is said of {missing}"
 
 
+def test_the_site_has_a_page_for_the_room_of_every_public_name() -> None:
+    nav = (ROOT.parent / "mkdocs.yml").read_text(encoding="utf-8")
+    pages = set(re.findall(r"reference/(\w+)\.md", nav))
+    values = [getattr(jaxcd, name) for name in CALLABLE]
+    places = {value.__module__.split(".")[1] for value in values}
+    assert places <= pages, f"mkdocs.yml names no page of {sorted(places - pages)}"
+
+
 def test_there_is_one_dialect() -> None:
     old = re.compile(
         r"^ *(Guarantee|Parameters|Returns|Raises)\n *-{3,}|\*\*Guarantee|^ *Source: ", re.M
