@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxcd.citests import jumps
+from jaxcd.citests.column_maps import mapped
 from jaxcd.citests.regressions import (
     COLUMN_RANK,
     INDEX_RANK,
@@ -26,7 +27,6 @@ from jaxcd.citests.regressions import (
     Candidate,
     Regressions,
     joint_rank,
-    mapped,
     parts_of_targets,
     with_kernel,
 )

@@ -16,7 +16,7 @@ one kernel serves every law, so several are compared, for each target and condit
 * *a constant* alone, where the target does not depend on Z.
 
 *Targets* of which a few rows hold nearly the whole sum of squares are softened first
-(:func:`softened`).
+(:func:`jaxcd.citests.column_maps.softened`).
 
 The candidates are compared on the first rows (which stand in random order; a quarter of all, but
 1,024 to 8,192) with few pivots, the winner is fitted to all rows with its penalty of least
@@ -45,12 +45,12 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from scipy import special
 
 from jaxcd.citests import jumps
+from jaxcd.citests.column_maps import mapped
 from jaxcd.citests.single_index import Direction, direction
 from jaxcd.ops import double_precision, gram, ridge
-from jaxcd.ops.standardising import SPREAD_LOST, near_one, standardised
+from jaxcd.ops.standardising import standardised
 from jaxcd.ops.threads import MOST_THREADS
 
 __all__ = [
@@ -62,12 +62,8 @@ __all__ = [
     "PENALTIES",
     "Candidate",
     "Regressions",
-    "indicators",
     "joint_rank",
-    "mapped",
-    "normal_scores",
     "parts_of_targets",
-    "softened",
     "with_kernel",
 ]
 
@@ -93,27 +89,6 @@ INDEX_RANK = 32
 LEAST_SHARE = 1e-3
 
 
-def normal_scores(column: np.ndarray) -> np.ndarray:
-    """Phi^{-1}((rank - 1/2) / n), ties at their mean rank: (n,) -> (n,)."""
-    _, inverse, counts = np.unique(column, return_inverse=True, return_counts=True)
-    middle = np.cumsum(counts) - counts / 2
-    return special.ndtri(middle[inverse] / len(column))
-
-
-def indicators(column: np.ndarray) -> np.ndarray:
-    """1 where a label is there, for all labels but the least: (n,) -> (n, labels - 1), and a column
-    of zeros where there is one label."""
-    levels = np.unique(column)[1:]
-    if not len(levels):
-        return np.zeros((len(column), 1))
-    return (column[:, None] == levels).astype(np.float64)
-
-
-# Of the sum of squares: beyond this share in a hundredth of the rows a target is softened.  It is
-# .07 for a normal law, .16 for an exponential, .4 for t of three degrees of freedom.
-_HEAVY = 0.5
-# Median deviations within which a softened target is nearly a line.
-_LINE = 5.0
 #: Residuals of at most this share of their target are rounding errors.
 NOTHING = 2.0**-26
 
@@ -195,6 +170,7 @@ class Regressions:
         self._n_samples = n
         self._labels = frozenset(labels)
         self._mapped: dict[tuple[int, str], np.ndarray] = {}
+        self._first: dict[tuple[int, str], np.ndarray] = {}
         self._smoothers: dict[tuple[tuple[int, ...], Candidate], ridge.Smoother] = {}
         self._sets: dict[tuple[int, ...], _OfOneSet] = {}
         self._orders: dict[int, list[jumps.Order]] = {}
@@ -277,7 +253,7 @@ class Regressions:
         """
         if self._n_samples >= _FEW_ROWS:
             return ()
-        z = jumps.with_sum(self.coordinates(given, "raw")[: len(few)], weights)
+        z = jumps.with_sum(self.coordinates(given, "raw", len(few)), weights)
         orders = self._orders_in(given, z)
         terms = jumps.terms_beside_a_line(z, orders, few, most=_MOST_FIRST_JUMPS)
         if not terms:
@@ -306,7 +282,7 @@ class Regressions:
         Args:
             weights: of :meth:`oblique`.
         """
-        z = jumps.with_sum(self.coordinates(given, "raw")[:MOST_CHOICE_ROWS], weights)
+        z = jumps.with_sum(self.coordinates(given, "raw", MOST_CHOICE_ROWS), weights)
         orders = self._orders_in(given, z)
         new = jumps.more_terms(z, orders, rest[:MOST_CHOICE_ROWS], terms)
         return tuple(new[: jumps.MOST_TERMS - len(terms)])
@@ -432,7 +408,7 @@ class Regressions:
     ) -> ridge.Smoother:
         """Of as many rows as the targets have, with more free terms (n, k)."""
         n = len(targets)
-        z = self.coordinates(given, candidate.map)[:n]
+        z = self.coordinates(given, candidate.map, n)
         wide, one = _padded_columns(z), self._bandwidth * math.sqrt(2)
         sizes: dict[str, Any] = {"n_head": min(n, self.n_left_out), "n_searched": min(n, searched)}
         terms = () if beside is None else (beside,)
@@ -480,17 +456,19 @@ class Regressions:
         few = target[: self.n_choice]
         held, key = self._of(given).directions, (kind, few.tobytes())
         if key not in held:
-            held[key] = direction(self.coordinates(given, kind)[: len(few)], few)
+            held[key] = direction(self.coordinates(given, kind, len(few)), few)
         return held[key]
 
     def _width(self, given: tuple[int, ...]) -> int:
-        return self.coordinates(given, "raw").shape[1]
+        return self.coordinates(given, "raw", 1).shape[1]
 
-    def coordinates(self, given: tuple[int, ...], kind: str) -> np.ndarray:
+    def coordinates(
+        self, given: tuple[int, ...], kind: str, n_rows: int | None = None
+    ) -> np.ndarray:
         """The columns under a map ("raw", "ranks", "scores", "target"; indicators of labels): (n,
-        d).
+        d), or the first rows of them.
         """
-        return np.column_stack([self._column(v, kind) for v in given])
+        return np.column_stack([self._column(v, kind, n_rows)[:n_rows] for v in given])
 
     def _orders_in(self, given: tuple[int, ...], z: np.ndarray) -> list[jumps.Order]:
         """Of the columns of the set, and of what is behind them in z."""
@@ -500,17 +478,23 @@ class Regressions:
     def _orders_of(self, v: int) -> list[jumps.Order]:
         """Of the first rows of a column, or of the indicators of its labels."""
         if v not in self._orders:
-            columns = np.column_stack([self._column(v, "raw")[:MOST_CHOICE_ROWS]])
+            columns = np.column_stack([self._column(v, "raw", MOST_CHOICE_ROWS)])[:MOST_CHOICE_ROWS]
             self._orders[v] = [jumps.order_of(column) for column in columns.T]
         return self._orders[v]
 
-    def _column(self, v: int, kind: str) -> np.ndarray:
-        """A column under a map: (n,), or (n, levels - 1) for labels."""
+    def _column(self, v: int, kind: str, n_rows: int | None) -> np.ndarray:
+        """A column under a map: (n,), or (n, levels - 1) for labels; at least its first rows."""
         if v in self._labels:
             kind = "labels"
-        if (v, kind) not in self._mapped:
-            self._mapped[v, kind] = mapped(self._values[:, v], kind)
-        return self._mapped[v, kind]
+        if (v, kind) in self._mapped:
+            return self._mapped[v, kind]
+        # Of most columns the ranks of the first rows are all that is ever asked for.
+        few = n_rows is not None and n_rows <= MOST_CHOICE_ROWS and kind in ("ranks", "scores")
+        held = self._first if few else self._mapped
+        if (v, kind) not in held:
+            rows = MOST_CHOICE_ROWS if few else None
+            held[v, kind] = mapped(self._values[:, v], kind, rows)
+        return held[v, kind]
 
 
 def parts_of_targets(n_targets: int, *, together: bool) -> list[list[int]]:
@@ -528,41 +512,6 @@ def joint_rank(rank: int, n_columns: int, bandwidth: float) -> int:
     """Pivots of the kernel of all columns: no more than are sufficient, rounded up."""
     enough = max(gram.sufficient_rank(n_columns, bandwidth), _LEAST_RANK)
     return min(rank, 1 << (enough - 1).bit_length())
-
-
-def mapped(column: np.ndarray, kind: str) -> np.ndarray:
-    """A column under a map ("raw", "ranks", "scores"; "target", as what is regressed; indicators of
-    "labels"): (n,) or (n, k).
-    """
-    if kind == "raw":
-        return standardised(column)
-    if kind == "target":
-        return standardised(softened(column))
-    if kind == "labels":
-        return indicators(column)
-    found = normal_scores(column)
-    return standardised(special.ndtr(found)) if kind == "ranks" else found
-
-
-def softened(column: np.ndarray) -> np.ndarray:
-    """arcsinh((x - m) / (5 s)), m the median and s the median of |x - m|, of a column in which one
-    row of a hundred holds more than half of the sum of squares, and the column itself elsewhere:
-    (n,) -> (n,).
-
-    Least squares would see those rows alone: of x = exp(5 columns) + e nearly all rows would keep a
-    function of Z that is large beside e.  x and y are independent given Z iff any one-to-one
-    functions of them are, and this one is a line where most rows are, a logarithm beyond.
-    """
-    near = near_one(column)
-    moved = near - np.median(near)
-    size = np.abs(moved)
-    unit = np.median(size)
-    squares = np.sort((size / max(size.max(), np.finfo(float).tiny)) ** 2)
-    few = squares[-max(len(squares) // 100, 1) :]
-    # A share of exactly a half, as few levels have it, is no more than that on any processor.
-    if unit <= SPREAD_LOST or few.sum() <= _HEAVY * (1 + 1e-9) * squares.sum():
-        return column
-    return np.arcsinh(moved / (_LINE * unit))
 
 
 def _width_of(n_columns: int, *, least: int) -> int:

@@ -22,7 +22,8 @@ import numpy as np
 
 from jaxcd.citests.base import CITest, Evaluation, PreparedTest, Query, require_columns
 from jaxcd.citests.block_regressions import BlockRegressions
-from jaxcd.citests.regressions import Regressions, mapped
+from jaxcd.citests.column_maps import mapped
+from jaxcd.citests.regressions import Regressions
 from jaxcd.data import Categorical
 from jaxcd.data.rows import Rows
 from jaxcd.data.shards import Shards

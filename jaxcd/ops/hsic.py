@@ -38,7 +38,6 @@ __all__ = [
     "draw_orders",
     "hsic",
     "hsic_dense",
-    "hsic_null_moments",
     "hsic_shifted",
     "leading_components",
     "leading_features",
@@ -125,24 +124,6 @@ def hsic_dense(gram_x: jax.Array, gram_y: jax.Array) -> jax.Array:
     """
     centred = gram_x - gram_x.mean(axis=0) - gram_x.mean(axis=1, keepdims=True) + gram_x.mean()
     return jnp.sum(centred * gram_y.T) / gram_x.shape[0] ** 2
-
-
-@jax.jit
-def hsic_null_moments(phi: jax.Array, psi: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Mean and variance of n HSIC under independence: tr(A) tr(B) and 2 |A|_F^2 |B|_F^2, A and B
-    the features' covariances.
-
-    Args:
-        phi: centred features (r, n).  First order in 1/n.
-        psi: as ``phi``.
-
-    Source:
-        Gretton et al. 2008, in feature form.
-    """
-    n = phi.shape[1]
-    a = jnp.matmul(phi, phi.T, precision=_HIGHEST) / n
-    b = jnp.matmul(psi, psi.T, precision=_HIGHEST) / n
-    return jnp.trace(a) * jnp.trace(b), 2 * jnp.sum(a**2) * jnp.sum(b**2)
 
 
 def shuffled_rows(values: np.ndarray, key: jax.Array) -> np.ndarray:

@@ -35,7 +35,6 @@ __all__ = [
     "Smoother",
     "Spectrum",
     "additive_smoother",
-    "conjugate_gradient_residuals",
     "constrained_residuals",
     "exact_residuals",
     "gaussian_smoother",
@@ -378,31 +377,6 @@ def exact_residuals(gram: jax.Array, targets: jax.Array, penalty: jax.Array | fl
     mu = jnp.asarray(penalty, gram.dtype)
     lower = jnp.linalg.cholesky(gram + mu * jnp.eye(gram.shape[0], dtype=gram.dtype))
     return mu * jax.scipy.linalg.cho_solve((lower, True), targets)
-
-
-@partial(jax.jit, static_argnames="n_steps")
-def conjugate_gradient_residuals(
-    gram: jax.Array, targets: jax.Array, penalty: jax.Array | float, n_steps: int
-) -> jax.Array:
-    """The same by a fixed number of conjugate-gradient steps: no data-dependent stopping.
-
-    cond(K + mu I) <= 1 + n / mu, i.e. 1 + 2 / lambda with mu = n lambda / 2: 12 steps reach 1e-6 at
-    lambda = 1 (PRIVACY.md E5).
-    """
-    mu = jnp.asarray(penalty, gram.dtype)
-
-    def step(_, state):
-        solution, rest, direction, square = state
-        image = jnp.matmul(gram, direction, precision=_HIGHEST) + mu * direction
-        curvature = jnp.sum(direction * image, axis=0)
-        length = jnp.where(curvature > 0, square / jnp.where(curvature > 0, curvature, 1), 0)
-        solution, rest = solution + length * direction, rest - length * image
-        new = jnp.sum(rest**2, axis=0)
-        momentum = jnp.where(square > 0, new / jnp.where(square > 0, square, 1), 0)
-        return solution, rest, rest + momentum * direction, new
-
-    start = (jnp.zeros_like(targets), targets, targets, jnp.sum(targets**2, axis=0))
-    return mu * jax.lax.fori_loop(0, n_steps, step, start)[0]
 
 
 @jax.jit

@@ -13,8 +13,9 @@ from scipy import stats
 
 import jaxcd
 from jaxcd.citests import Query
+from jaxcd.citests.column_maps import indicators, mapped, softened
 from jaxcd.citests.kci import estimated_traces, sum_of_squares, traces
-from jaxcd.citests.regressions import Candidate, Regressions, indicators, softened
+from jaxcd.citests.regressions import Candidate, Regressions
 from jaxcd.citests.residual_products import ProductsInMemory
 from jaxcd.citests.single_index import direction
 from jaxcd.errors import DomainError, OptionError, SensitivityError
@@ -119,6 +120,27 @@ def test_the_spread_is_divided_out_and_a_constant_spread_is_left():
     assert (share > 0.93).all()
     logs = np.log(np.abs(found) + 1e-3)
     assert abs(np.corrcoef(logs[:, 0], z[:, 0])[0, 1]) < 0.1
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        np.random.default_rng(0).normal(size=20_000),
+        np.random.default_rng(0).integers(0, 5, 20_000).astype(float),
+        np.zeros(20_000),
+        np.tile([0.0, -0.0, 1.0, 1.0, 3.0], 4_000),
+    ],
+    ids=["no ties", "few levels", "constant", "zeros of both signs"],
+)
+def test_maps_by_ranks_are_those_of_scipy_and_of_first_rows_those_of_all(column):
+    shares = (stats.rankdata(column) - 0.5) / len(column)
+    scores = mapped(column, "scores")
+    np.testing.assert_allclose(scores, stats.norm.ppf(shares), atol=1e-12)
+    ranks = mapped(column, "ranks")
+    spread = shares.std() if np.ptp(column) else 1.0
+    np.testing.assert_allclose(ranks, (shares - shares.mean()) / spread, atol=1e-12)
+    for kind, whole in (("scores", scores), ("ranks", ranks)):
+        assert np.array_equal(mapped(column, kind, 1_000), whole[:1_000])
 
 
 def test_labels_stand_as_indicators():

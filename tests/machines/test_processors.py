@@ -30,8 +30,15 @@ PROCESSORS = [
     },
     {},
 ]
-# OpenBLAS runs the kernels that it is told to, and they end a process that lacks their set.
-if "avx512f" in Path("/proc/cpuinfo").read_text():
+# OpenBLAS runs the kernels that it is told to, and they end a process that lacks their set.  Where
+# they are this machine's own, they are the last of the list.
+NATIVE = subprocess.run(
+    [sys.executable, "-c", "import numpy"],
+    env={**os.environ, "OPENBLAS_VERBOSE": "2"},
+    capture_output=True,
+    text=True,
+).stderr
+if "avx512f" in Path("/proc/cpuinfo").read_text() and "SkylakeX" not in NATIVE:
     PROCESSORS.insert(3, {"OPENBLAS_CORETYPE": "SkylakeX", "XLA_FLAGS": "--xla_cpu_max_isa=AVX512"})
 
 

@@ -27,11 +27,11 @@ def cubes(values: np.ndarray) -> float:
 
 @st.composite
 def samples(draw):
-    n = draw(st.sampled_from([1, 2, 3, 17, 60]))
+    n = draw(st.sampled_from([1, 2, 60]))  # few, each is compiled
     rng = np.random.default_rng(draw(SEEDS))
     distinct = draw(st.sampled_from([1, 2, 5, 1000]))
     x, y = rng.integers(0, distinct, (2, n)) * draw(st.sampled_from([1.0, 1e-9, 1e300]))
-    n_strata = draw(st.integers(1, 4))
+    n_strata = draw(st.sampled_from([1, 4]))
     return x - draw(st.sampled_from([0.0, 1.0])), y, rng.integers(0, n_strata, n), n_strata
 
 
@@ -50,7 +50,7 @@ def test_concordance_is_that_of_pairs(sample):
 
 
 @settings(max_examples=30)
-@given(st.sampled_from([2, 3, 40, 300]), st.integers(2, 50), SEEDS)
+@given(st.sampled_from([2, 60, 300]), st.integers(2, 50), SEEDS)
 def test_relation_to_scipy(n: int, distinct: int, seed: int):
     """tau-b = S / sqrt((n0 - ties in x)(n0 - ties in y)); tau-c = 2 S m / (n^2 (m - 1))."""
     rng = np.random.default_rng(seed)

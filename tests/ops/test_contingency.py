@@ -109,10 +109,10 @@ def test_large_counts(n: int):
 
 
 @settings(max_examples=15)
-@given(st.integers(1, 300), SEEDS)
+@given(st.sampled_from([1, 33, 300]), SEEDS)  # few, each is compiled
 def test_one_product_holds_all_tables_of_two_columns(n: int, seed: int):
     rng = np.random.default_rng(seed)
-    cards = rng.integers(1, 5, 4)
+    cards = rng.permutation([1, 2, 3, 4])
     codes = np.stack([rng.integers(0, k, n) for k in cards], axis=1)
     masks = pack_levels(codes, tuple(cards))
     pairs = np.array([(a, b) for a in range(4) for b in range(4) if a != b])
