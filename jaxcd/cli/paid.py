@@ -8,6 +8,7 @@ import datetime
 import json
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -22,37 +23,48 @@ __all__ = ["check_apart", "check_certificate_out", "kept", "write_certificate"]
 @contextmanager
 def kept() -> Iterator[None]:
     """Whatever ends the block after a charge: what was bought is written to a file of the working
-    folder, and stderr says where.  A signal that asks the process to end is an interrupt.
+    folder, or of the system's for temporary files, and stderr says where.  A signal that asks the
+    process to end is an interrupt; more of them change nothing until the file is there.
     """
     from jaxcd.privacy import paying, receipt_of
 
-    try:
-        with _interrupted_by_signals(), paying():
-            yield
-    except BaseException as error:
-        receipt = receipt_of(error)
-        if receipt is not None:
-            _save(receipt)
-        elif isinstance(error, KeyboardInterrupt):
-            print("jaxcd: nothing was spent", file=sys.stderr)
-        raise
+    with _interrupted_by_signals() as saving:
+        try:
+            with paying():
+                yield
+        except BaseException as error:
+            saving.append(True)
+            receipt = receipt_of(error)
+            if receipt is not None:
+                _save(receipt)
+            elif isinstance(error, KeyboardInterrupt):
+                print("jaxcd: nothing was spent", file=sys.stderr)
+            raise
 
 
 @contextmanager
-def _interrupted_by_signals() -> Iterator[None]:
-    """Asked to end by a job system, or by a terminal that is closed: as by Ctrl-C."""
+def _interrupted_by_signals() -> Iterator[list[bool]]:
+    """Asked to end by a job system, or by a terminal that is closed: as by Ctrl-C.
+
+    Asked again while an interrupt is on its way out, or once the list that this yields holds
+    something, the process goes on: another interrupt would take the place of the first, and lose
+    what that carries.
+    """
+    saving: list[bool] = []
 
     def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
+        if not (saving or isinstance(sys.exception(), KeyboardInterrupt)):
+            raise KeyboardInterrupt
 
     before: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
-        for name in ("SIGTERM", "SIGHUP"):
+        for name in ("SIGINT", "SIGTERM", "SIGHUP"):
             number = getattr(signal, name, None)
-            if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            usual = (signal.SIG_DFL, signal.default_int_handler)
+            if number is not None and signal.getsignal(number) in usual:
                 before[number] = signal.signal(number, interrupt)
     try:
-        yield
+        yield saving
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -60,22 +72,24 @@ def _interrupted_by_signals() -> Iterator[None]:
 
 def _save(receipt: Any) -> None:
     stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S-%f")
-    path = Path(f"jaxcd-bought-{stamp}.npz").absolute()
     spent = (
         f"jaxcd: epsilon={receipt.spent.epsilon:.6g}, delta={receipt.spent.delta:g} was "
         "spent before the run ended"
     )
-    try:
-        receipt.save(path)
-    except OSError as error:
-        print(
-            f"{spent}, and what it bought could not be written to {path}: "
-            f"{error.strerror or error}",
-            file=sys.stderr,
-        )
-    else:
-        how = "jaxcd.Release.load" if hasattr(receipt.partial, "tests") else "numpy.load"
-        print(f"{spent}; what it bought is in {path}; {how} reads it", file=sys.stderr)
+    refused = ""
+    for folder in (Path.cwd, tempfile.gettempdir):  # the first may be gone, or take no file
+        try:
+            path = Path(folder(), f"jaxcd-bought-{stamp}.npz")
+            receipt.save(path)
+        except OSError as error:
+            refused = refused or f"the working folder: {error.strerror or error}"
+        except OptionError as error:
+            refused = refused or str(error)
+        else:
+            how = "jaxcd.Release.load" if hasattr(receipt.partial, "tests") else "numpy.load"
+            print(f"{spent}; what it bought is in {path}; {how} reads it", file=sys.stderr)
+            return
+    print(f"{spent}, and what it bought could not be written ({refused})", file=sys.stderr)
 
 
 def check_apart(written: Mapping[str, Path | None], read: Mapping[str, Path | None]) -> None:

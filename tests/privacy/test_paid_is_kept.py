@@ -14,9 +14,11 @@ import itertools
 import json
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -28,7 +30,8 @@ import numpy as np
 import pytest
 
 import jaxcd
-from jaxcd.cli import main
+from jaxcd import places
+from jaxcd.cli import main, paid
 from jaxcd.errors import BudgetExhausted, DomainError, JaxcdError, OptionError
 from jaxcd.privacy import Budget, Ledger, LedgerFile, PureEvent, ledger_file, paying, receipt_of
 from jaxcd.privacy.accountant import _together
@@ -736,6 +739,98 @@ def test_what_was_bought_is_kept_when_the_process_is_asked_to_end(name, folder):
     (file,) = kept_files()
     assert str(file.absolute()) in done.stderr
     assert jaxcd.Release.load(file).spent.epsilon == 1.0
+
+
+def asked_twice(again: int | None) -> tuple[int, list[CodeType]]:
+    """The exit code of a command that is interrupted while it writes its report, and once more at
+    its ``again``-th call from there on; and the functions that are called until the file is there.
+    """
+    codes: list[CodeType] = []
+
+    def see(frame: FrameType, event: str, value: object) -> None:
+        if event == "return" and frame.f_code is paid._save.__code__:
+            sys.setprofile(None)
+        elif event == "call" and frame.f_code is not end.__code__:
+            codes.append(frame.f_code)
+            if len(codes) - 1 == again:
+                signal.raise_signal(signal.SIGINT)
+
+    def end(*_: object, **__: object) -> None:
+        sys.setprofile(see)
+        signal.raise_signal(signal.SIGINT)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("jaxcd.report.write_report", end)
+        try:
+            return main([*RUN.split(), "--out", "made", "--quiet"]), codes
+        finally:
+            sys.setprofile(None)
+
+
+def test_what_was_bought_is_kept_when_the_process_is_asked_again(folder, capsys):
+    """Until the file is there: by a hand that is not patient, or by a shell that hangs up after its
+    terminal did.
+    """
+    asked_twice(None)
+    code, codes = asked_twice(None)
+    assert code == 130 and len(kept_files()) == 2
+    for again in first_calls(codes):
+        for file in kept_files():
+            file.unlink()
+        capsys.readouterr()
+        assert asked_twice(again)[0] == 130, words_of(codes[again])
+        said = capsys.readouterr().err
+        assert "nothing was spent" not in said, words_of(codes[again])
+        (file,) = kept_files()
+        assert str(file.absolute()) in said and jaxcd.Release.load(file).spent.epsilon == 1.0
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
+@pytest.mark.parametrize("what", ["is gone", "takes no file"])
+def test_what_was_bought_is_kept_elsewhere_where_the_working_folder(
+    what, error, folder, capsys, monkeypatch
+):
+    other = folder / "other"
+    other.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(other))
+    work = folder / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    if what == "is gone":
+
+        def end(*_, **__):
+            shutil.rmtree(work)
+            raise error("injected")
+
+        monkeypatch.setattr("jaxcd.cli.screen.show_result", end)
+        code = main(RUN.split())
+        monkeypatch.chdir(folder)
+    else:
+        taken = places.check_folder_takes
+
+        def full(name, path, where):
+            if where == work:
+                raise OptionError(f"{name} {str(path)!r} cannot be written")
+            taken(name, path, where)
+
+        monkeypatch.setattr(places, "check_folder_takes", full)
+        code = broken_command(error("injected"), "cli/screen", RUN)
+    assert code == CODES[error]
+    (file,) = other.glob("jaxcd-bought-*.npz")
+    said = capsys.readouterr().err
+    assert str(file) in said and "epsilon=1, delta=0 was spent" in said
+    assert jaxcd.Release.load(file).spent.epsilon == 1.0
+
+
+def test_where_no_file_can_be_made_the_command_says_what_was_spent(folder, capsys, monkeypatch):
+    def full(name, path, where):
+        raise OptionError(f"{name} {str(path)!r} cannot be written: no space left")
+
+    monkeypatch.setattr(places, "check_folder_takes", full)
+    assert broken_command(KeyboardInterrupt("injected"), "cli/screen", RUN) == 130
+    said = capsys.readouterr().err
+    assert "epsilon=1, delta=0 was spent" in said and "no space left" in said
 
 
 @pytest.mark.parametrize("n_forced", [1, 2])
