@@ -19,13 +19,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from functools import cached_property
+from typing import NoReturn
 
 import jax
 import numpy as np
 
 from jaxcd.citests.base import CITest, Evaluation, PreparedTest, Query
 from jaxcd.data import Dataset
-from jaxcd.errors import DataError, DomainError
+from jaxcd.errors import DataError, DomainError, OptionError
 
 __all__ = ["PreparedAvailableCases"]
 
@@ -33,6 +34,11 @@ _MOST_PREPARED = 64  # preparations that are kept
 _TOGETHER = 64
 _ENOUGH = 16  # rows that every test takes
 _FEWEST = 2  # rows of which a dependence can be seen
+_ONE_TABLE = (
+    'missing="ignore": each question leaves out the rows that it does not know, and this search '
+    'asks all of them of the same rows; use missing="level", or a search that asks one by one, '
+    "such as pc with SparseVector"
+)
 
 
 class PreparedAvailableCases(PreparedTest):
@@ -123,3 +129,12 @@ class PreparedAvailableCases(PreparedTest):
                 for part, values in zip(parts, answers, strict=True):
                     part[batch] = values
         return Evaluation(*parts)
+
+    def view_counts(self, sets: Sequence[tuple[int, ...]]) -> NoReturn:
+        raise OptionError(_ONE_TABLE)
+
+    def pooled_covariances(self, queries: Sequence[Query]) -> NoReturn:
+        raise OptionError(_ONE_TABLE)
+
+    def restrict(self, rows: np.ndarray) -> NoReturn:
+        raise OptionError(_ONE_TABLE)

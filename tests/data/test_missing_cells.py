@@ -9,6 +9,7 @@ import json
 import pickle
 from typing import Any
 
+import jax
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 
 import jaxcd
 from jaxcd.data.domain import domain_from_json
-from jaxcd.errors import DataError, DomainError, FormatError
+from jaxcd.errors import DataError, DomainError, FormatError, OptionError
 
 TEXT = """{"columns": {
     "smoker": {"type": "categorical", "levels": ["no", "yes"], "missing": [999, "unknown"]},
@@ -225,3 +226,22 @@ def test_marks_of_pandas_for_missing_cells_are_missing(mark: Any, dtype: Any) ->
     data = jaxcd.Dataset.from_frame(frame, domain=domain)
     for name in ("a", "x"):
         assert data.is_missing(name).tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("decider", [None, jaxcd.LevelwiseGaussian(), jaxcd.SieveAndExamine()])
+def test_a_search_of_one_table_says_how_to_read_missing_cells(decider) -> None:
+    """Without privacy the rows that are left out are others for each question."""
+    codes = np.random.default_rng(0).integers(0, 2, (200, 3))
+    codes[::7, 0] = 2  # missing
+    domain = jaxcd.Domain({name: jaxcd.Ordinal((0, 1), missing=True) for name in "abc"})
+    data = jaxcd.Dataset.from_codes(codes, domain=domain)
+
+    def found(missing: str) -> jaxcd.DiscoveryResult:
+        options = {"test": jaxcd.CovarianceNorm(), "budget": jaxcd.NO_PRIVACY, "missing": missing}
+        if decider is None:
+            return jaxcd.tree_pc(data, **options)
+        return jaxcd.pc(data, **options, decider=decider, key=jax.random.key(0))
+
+    with pytest.raises(OptionError, match='missing="ignore": .*; use missing="level"'):
+        found("ignore")
+    assert found("level").graph.n_nodes == 3
