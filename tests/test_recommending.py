@@ -337,6 +337,24 @@ def test_what_is_refused():
         )
 
 
+@pytest.mark.parametrize(
+    ("domain", "budget", "linear"),
+    [
+        (discrete(*[2] * 14), BOTH, False),
+        (discrete(*[4] * 13), PURE, False),
+        (discrete(*[12] * 13), BOTH, False),
+        (numeric(3), BOTH, True),
+        (numeric(90), BOTH, True),
+        (numeric(150), BOTH, False),
+    ],
+)
+def test_the_noise_that_is_named_is_that_of_what_is_bought(domain, budget, linear):
+    found = jaxcd.recommend(domain, 10_000, budget=budget, linear=linear)
+    planned = jaxcd.plan_release(domain, 10_000, kind=found.kind, budget=budget)
+    named = [reason for reason in found.reasons if " has noise of " in reason]
+    assert named == [planned.words]
+
+
 def test_quantiles_are_advised_where_features_hide_much():
     """benchmarks.mixed, 10 columns at epsilon 1: bins are ahead at 1,000 rows, not at 3,000."""
     mixed = numeric(5, **{name: jaxcd.Categorical((0, 1, 2)) for name in "uvwxy"})

@@ -71,12 +71,10 @@ def _by_cells(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
         f"{domain.n_columns} columns have {shown_count(cells)} cells together, too many for noise "
         "on each",
     )
-    planned = plan_release(domain, n_samples, kind=kind, budget=budget)
-    reasons = [
+    large = (
         f"{domain.n_columns} columns have {shown_count(cells)} cells together, more than "
-        f"{limit:,}: tables of few columns each.",
-        planned.words,
-    ]
+        f"{limit:,}: tables of few columns each."
+    )
     least = next((share for most, share in _MODEL_NOISE if domain.n_columns <= most), math.inf)
     noise = noise_of_a_pair(domain, n_samples, budget=budget)
     if noise >= least:
@@ -85,15 +83,18 @@ def _by_cells(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
             f"it found more where its noise hides less than {least:.1%} of the average count in "
             f"a table of two columns; here it is {noise:.1%}",
         )
-        reasons.append(
-            "With so much noise a model of the pairs that are clearly dependent finds more than "
-            "tables of more columns."
-        )
         kind = LogLinear()
-        hidden = plan_release(domain, n_samples, kind=kind, budget=budget).smallest_share
-        return of_release(
-            kind, tuple(reasons), (measured, joint, *private), noisy(LogLinear, hidden, counted)
-        )
+        planned = plan_release(domain, n_samples, kind=kind, budget=budget)
+        reasons = [
+            large,
+            planned.words,
+            "With so much noise a model of the pairs that are clearly dependent finds more than "
+            "tables of more columns.",
+        ]
+        warning = noisy(LogLinear, planned.smallest_share, counted)
+        return of_release(kind, tuple(reasons), (measured, joint, *private), warning)
+    planned = plan_release(domain, n_samples, kind=kind, budget=budget)
+    reasons = [large, planned.words]
     warning = noisy(Marginals, planned.smallest_share, counted)
     n_chosen = Marginals().n_selected(domain, n_samples, budget=budget)
     warning = warning or few_chosen(n_chosen, domain.n_columns, counted)
