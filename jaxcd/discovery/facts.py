@@ -48,6 +48,7 @@ def facts_of_release(release: Release) -> dict[str, Any]:
         "n_variables": len(release.names),
         **_snapshot(release.snapshot),
         **({"domain": release.domain.to_json_dict()} if release.domain.declared else {}),
+        **release.bought_in_domain,
         **({"missing": release.missing.value} if release.domain.has_missing else {}),
         "budget": str(release.cost),
         "secure_noise": release.secure_noise,

@@ -2,9 +2,10 @@ r"""The certificate of a run: what :func:`jaxcd.verify` checks, and what a stran
 it (``privacy.json``).
 
 It says what was promised (``guarantee``), to whom (``unit``, ``relation``, and ``groups`` for
-people with several rows), what was taken as public (``public``: domain and number of rows), with
-which versions of the software, and what was charged (``spent`` and ``ledger``): each event with the
-sensitivity that was claimed, the numerical pad, the grid and the scale of the noise.
+people with several rows), what was taken as public (``public``: domain and number of rows; if a
+part of the domain was bought, ``bought_in_domain`` says which), with which versions of the
+software, and what was charged (``spent`` and ``ledger``): each event with the sensitivity that was
+claimed, the numerical pad, the grid and the scale of the noise.
 
 The digest at its end finds a certificate that was changed by mistake; who changes it on purpose can
 make a new digest, but not prices that fit the scales.

@@ -82,6 +82,9 @@ class ReleaseKind(abc.ABC):
     """Whether all it wants of the rows it asks by ``door.answer``: then several owners can answer
     together (PRIVACY.md Y)."""
 
+    bought_in_domain: ClassVar[str] = ""
+    """What of the release's domain was bought with it, in words; all else was declared."""
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         ReleaseKind._kinds[cls.__name__] = cls
@@ -396,6 +399,12 @@ class Release(StatisticsSource):
         """Whether the noise was drawn from the operating system; False without noise."""
         return not math.isinf(self.cost.epsilon) and self.cost.reason != SIMULATED
 
+    @property
+    def bought_in_domain(self) -> dict[str, str]:
+        """What of its domain was bought, and not declared, as certificates and results say it."""
+        words = "" if self.bought is None else self.bought.bought_in_domain
+        return {"bought_in_domain": words} if words else {}
+
     def certificate(self) -> dict[str, Any]:
         """The content of a privacy.json for this release; ``jaxcd verify`` and :func:`jaxcd.verify`
         check it.
@@ -408,6 +417,7 @@ class Release(StatisticsSource):
             domain=self.domain.to_json_dict(),
             more={
                 "release": self.kind,
+                **self.bought_in_domain,
                 **({} if self.snapshot is None else {"snapshot": self.snapshot}),
                 "secure_noise": self.secure_noise,
             },

@@ -112,6 +112,7 @@ def report_page(
         sentences=_sentences(graph, privacy, given, is_latent=is_latent),
         office=_office(privacy, command=command, date=date),
         domain=_domain(privacy["public"]["domain"]),
+        bought_in_domain=privacy["settings"].get("bought_in_domain"),
         share=min(spent["epsilon"] / guarantee["epsilon"], 1.0)
         if private and spent["epsilon"] != "inf"
         else None,

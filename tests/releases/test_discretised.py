@@ -348,3 +348,21 @@ def test_a_budget_that_buys_nothing_is_refused(kind: Any) -> None:
     """Its rho is too small for a float: a division by zero."""
     budget, data = jaxcd.Budget(1e-200, 1e-300), measured(np.zeros((20, 3)), -1, 1)
     refused(OptionError, "positive", jaxcd.release, data, kind, budget=budget, noise=simulated())
+
+
+def test_edges_that_were_bought_are_not_called_declared(tmp_path: Path) -> None:
+    """In the certificate, the report and what is read back; and nothing of the kind elsewhere."""
+    data, budget = mixed(), jaxcd.Budget(1.0, 1e-6)
+    released = jaxcd.release(data, jaxcd.Discretised(), budget=budget)
+    words = "the edges of the bins of columns that were declared numeric"
+    assert released.certificate()["bought_in_domain"] == words
+    run = jaxcd.search(released)
+    page = (run.save(tmp_path / "made") / "report.html").read_text()
+    assert f"bought, and not declared: {words}" in page
+    assert run.certificate()["settings"]["bought_in_domain"] == words
+    assert jaxcd.DiscoveryResult.load(tmp_path / "made") == run
+    again = jaxcd.Release.load(released.save(tmp_path / "bought.npz"))
+    assert again.certificate() == released.certificate()
+    other = jaxcd.search(jaxcd.release(data, jaxcd.Features(), budget=budget))
+    page = (other.save(tmp_path / "other") / "report.html").read_text()
+    assert "not declared" not in page

@@ -121,6 +121,7 @@ class Discretised(ReleaseKind):
     )
     step: ClassVar[float] = 2 * _LOG_RANGE / (1 << _LEVELS)
     needs_delta: ClassVar[bool] = True
+    bought_in_domain: ClassVar[str] = "the edges of the bins of columns that were declared numeric"
     takes_people: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
