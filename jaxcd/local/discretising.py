@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from jaxcd.checks import check_count, is_whole
 from jaxcd.citests.base import require_data
-from jaxcd.data import Dataset, Domain, Numeric, Ordinal
+from jaxcd.data import Dataset, Numeric, Ordinal
 from jaxcd.data.domain import Column
 from jaxcd.errors import DataError, DomainError, OptionError, PrivacyError
 from jaxcd.local.arrays import Codes, Floats
@@ -172,7 +172,7 @@ def discretise_columns(data: Dataset, *, bins: int | Mapping[str, int]) -> Datas
         else:
             columns[name] = column
             codes[:, j] = data.column(name)
-    coded = Dataset.from_codes(codes, domain=Domain(columns, person=data.domain.person))
+    coded = Dataset.from_codes(codes, domain=replace(data.domain, columns=columns))
     return replace(coded, people=data.people)
 
 

@@ -365,6 +365,17 @@ def test_columns_are_cut_by_their_declared_bounds():
         discretise_columns(Dataset.from_frame(frame, domain=domain), bins={"a": 2})
 
 
+def test_what_was_set_is_still_known_of_columns_that_were_cut():
+    domain = Domain(
+        {"arm": Ordinal((0, 1)), "dose": Numeric(0, 1)},
+        interventions={"arm": {1: ("dose",)}},
+        ignored={"visit": "a date"},
+    )
+    data = Dataset.from_frame(pd.DataFrame({"arm": [0, 1], "dose": [0.1, 0.9]}), domain=domain)
+    cut = discretise_columns(data, bins=2).domain
+    assert cut.interventions == domain.interventions and cut.ignored == domain.ignored
+
+
 def test_bins_for_pairs():
     assert [pair_bins(u) for u in (2, 25, 99, 100, 999, 1000, 10**6)] == [2, 2, 9, 10, 99, 100, 100]
     refused(OptionError, "n_distinct must be a whole number", pair_bins, 1)
