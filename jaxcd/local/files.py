@@ -14,12 +14,15 @@ import enum
 import itertools
 import json
 import math
+import tempfile
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from jaxcd.data import Binned, Dataset, Domain, Ordinal
-from jaxcd.errors import OptionError
+from jaxcd.data import Binned, Dataset, Domain, Numeric, Ordinal, read_csv
+from jaxcd.data.domain import Column
+from jaxcd.errors import DomainError, JaxcdError, OptionError
 from jaxcd.local.base import LocalGuarantee, LocalMechanism
 from jaxcd.local.randomising import charged_randomise, check_mechanism
 from jaxcd.places import check_new_file, written_whole
@@ -62,7 +65,8 @@ def privatize(
     Raises:
         OptionError: a file exists (without ``force``) or its folder does not, two are the same
             file, or as for :func:`randomise`.
-        DomainError: two bins of a column have one name, or as for :func:`randomise`.
+        DomainError: two bins of a column have one name, a csv gives a level back as another one, or
+            as for :func:`randomise`.
         PrivacyError: as for :func:`randomise`.
 
     Guarantee:
@@ -94,6 +98,7 @@ def privatize(
                 f"{name} and {other} must be two files, got {str(path)!r} twice; give another name"
             )
     written = _as_written(data.domain)
+    _check_read_again(written)
     randomised, guarantee, account = charged_randomise(data, mechanism, noise=noise, ledger=ledger)
     content = guarantee_json(
         mechanism,
@@ -129,6 +134,37 @@ def _as_written(domain: Domain) -> Domain:
         for name, column in domain.columns.items()
     }
     return Domain(columns, declared=domain.declared, interventions=domain.interventions)
+
+
+def _check_read_again(domain: Domain) -> None:
+    """Refuses a level that comes out of a csv as another one, such as the empty text where cells
+    may be missing: what is read would not have the law of the channel.
+    """
+    for name, column in domain.columns.items():
+        if isinstance(column, Numeric):
+            continue  # randomise refuses it
+        names = [f"level {level!r}" for level in column.levels]
+        if column.missing is not None:
+            names.append("a missing cell")
+        if not _is_read_again(name, column, range(len(names))):
+            alone = (text for k, text in enumerate(names) if not _is_read_again(name, column, [k]))
+            raise DomainError(
+                f"column {name!r}: {next(alone, 'its levels')} cannot be read again as written in "
+                "a csv file; rename the level, or the column, in the domain"
+            )
+
+
+def _is_read_again(name: str, column: Column, codes: Sequence[int]) -> bool:
+    """Whether a csv of these codes, beside a column that any file holds, is read as they are."""
+    domain = Domain({name: column, f"beside {name}": Ordinal((0,))})
+    data = Dataset.from_codes([[code, 0] for code in codes], domain=domain)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "levels.csv"
+        data.to_frame().to_csv(path, index=False)
+        try:
+            return read_csv(path, domain=domain, strict=True).column(name).tolist() == list(codes)
+        except JaxcdError:
+            return False
 
 
 def guarantee_json(

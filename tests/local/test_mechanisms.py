@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from jaxcd.data import Dataset, Domain, Numeric, Ordinal
+from jaxcd.data import Binned, Dataset, Domain, Numeric, Ordinal, read_csv
 from jaxcd.errors import DataError, DomainError, JaxcdError, OptionError, PrivacyError
 from jaxcd.local import (
     BoundedGeometric,
@@ -30,7 +30,7 @@ from jaxcd.local import (
 )
 from jaxcd.local.kary_response import kept
 from jaxcd.local.uniforms import Table, Uniforms
-from jaxcd.privacy import SecureNoise
+from jaxcd.privacy import Budget, Ledger, SecureNoise
 from tests.helpers import refused, simulated
 
 BY_COLUMN = [
@@ -409,6 +409,41 @@ def test_files_hold_the_randomised_rows_and_the_guarantee(tmp_path):
         data, mechanism, out=out, guarantee_out=promise, noise=simulated(), force=True
     ).proved
     assert json.loads(promise.read_text())["secure_noise"] is False
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (Ordinal(("", "yes"), missing=True), "column 'a': a missing cell"),
+        (Ordinal(("low\rhigh", "yes")), "column 'a': level 'low\\\\rhigh'"),
+        (Ordinal((1.5, 2**60 + 1)), "column 'a': level 1152921504606846977"),
+    ],
+)
+def test_levels_that_no_csv_gives_back_are_refused_before_a_draw(tmp_path, column, message):
+    domain = Domain({"a": column, "b": Ordinal((0, 1))})
+    data = Dataset.from_codes(np.zeros((20, 2), dtype=np.int32), domain=domain)
+    ledger = Ledger(Budget(5.0))
+    out, promise = tmp_path / "out.csv", tmp_path / "out.json"
+    with pytest.raises(DomainError, match=message):
+        privatize(data, KaryResponse(1.0), out=out, guarantee_out=promise, ledger=ledger)
+    assert not list(tmp_path.iterdir()) and ledger.spent.epsilon == 0
+
+
+def test_every_level_that_is_written_is_read_again(tmp_path):
+    texts = ("NA", " a", "a", 'q"uote', "com,ma", "new\nline", "tab\t", "#x", "1", "1.0", "true")
+    domain = Domain(
+        {
+            'te"xt': Ordinal(texts, missing=True),
+            "num,ber": Ordinal((0, 1.5, 1e16, 1e-7, 1 / 3), missing=True),
+            "bin": Binned((0, 0.1, 1e6), missing=True),
+        }
+    )
+    codes = np.random.default_rng(0).integers(0, domain.cardinalities, (300, 3))
+    data = Dataset.from_codes(codes, domain=domain)
+    out, reads = tmp_path / "out.csv", tmp_path / "domain.json"
+    files = {"out": out, "guarantee_out": tmp_path / "out.json", "domain_out": reads}
+    privatize(data, KaryResponse(400.0), **files)  # keeps all but one record in 2^40
+    assert np.array_equal(read_csv(out, domain=reads).codes, codes)
 
 
 def test_one_person_randomises_her_own_record(tmp_path):
