@@ -96,9 +96,13 @@ def is_number(value: Any, low: float = -math.inf, high: float = math.inf, ends: 
         value, (int, float, np.integer, np.floating)
     ):
         return False
+    try:
+        finite = math.isfinite(value)
+    except OverflowError:  # a whole number that no float holds
+        return False
     above = low < value if ends[0] == "(" else low <= value
     below = value < high if ends[1] == ")" else value <= high
-    return math.isfinite(value) and bool(above and below)
+    return finite and bool(above and below)
 
 
 def shown_count(number: int) -> str:

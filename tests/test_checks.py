@@ -37,6 +37,22 @@ def test_what_is_no_number(value: object) -> None:
     assert not is_number(value) and not is_whole(value)
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        jaxcd.local.KaryResponse,
+        jaxcd.local.BoundedGeometric,
+        lambda n: jaxcd.pairwise.HSICScore(cause_bandwidth=n),
+        lambda n: jaxcd.pairwise.LogIQRScore(width=n),
+        lambda n: jaxcd.published.PrivGCM(penalty=n),
+    ],
+)
+@pytest.mark.parametrize("huge", [10**400, -(10**400)], ids=["large", "small"])
+def test_a_whole_number_that_no_float_holds_is_refused(make, huge: int) -> None:
+    assert is_whole(huge) and not is_number(huge) and not is_number(huge, 0, 1)
+    pytest.raises(JaxcdError, make, huge)
+
+
 WHOLE = [
     lambda n: jaxcd.SparseVector(n_rounds=n),
     lambda n: jaxcd.NoisyThreshold(n_queries=n),

@@ -7,7 +7,6 @@ from private data tell of it, and void every guarantee (PRIVACY.md J2).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -202,5 +201,5 @@ def pair_bins(n_distinct: int) -> int:
         10
     """
     cure = "declare how many values could be told apart"
-    check_count("n_distinct", n_distinct, minimum=2, cure=cure)
-    return max(2, math.floor(min(n_distinct, 100, n_distinct / 10)))
+    n_distinct = check_count("n_distinct", n_distinct, minimum=2, cure=cure)
+    return max(2, min(n_distinct // 10, 100))

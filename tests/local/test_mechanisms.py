@@ -378,6 +378,7 @@ def test_what_was_set_is_still_known_of_columns_that_were_cut():
 
 def test_bins_for_pairs():
     assert [pair_bins(u) for u in (2, 25, 99, 100, 999, 1000, 10**6)] == [2, 2, 9, 10, 99, 100, 100]
+    assert pair_bins(10**400) == 100  # no float holds a tenth of it
     refused(OptionError, "n_distinct must be a whole number", pair_bins, 1)
 
 
