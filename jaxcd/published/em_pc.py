@@ -45,6 +45,7 @@ import numpy as np
 from scipy import special
 
 from jaxcd.citests import Query
+from jaxcd.citests.base import require_data
 from jaxcd.citests.tables import MAX_CELLS, discrete_cardinalities
 from jaxcd.data import Dataset
 from jaxcd.discovery import ConflictRule, DiscoveryResult, LevelRecord
@@ -278,6 +279,7 @@ def em_pc(
         Xu, Yuan, Wu 2017; Wang, Pang, Song 2020, code.
     """
     check_options(epsilon=epsilon, alpha=alpha, delta=delta, bias=0.0, max_level=max_level)
+    data = require_data(data, "EM-PC")
     search = _Search(
         _Tests(data, alpha), data.n_columns, epsilon=epsilon, alpha=alpha, stream_of=streams(key)
     )

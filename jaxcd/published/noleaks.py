@@ -275,9 +275,14 @@ def noleaks(
     table = np.column_stack([_coded(data, name) for name in names])
     table -= table.mean(axis=0)
     if public is None:
-        n_bare = min(_BARE_ROWS, n // 2)
+        n_bare = min(_BARE_ROWS, max(n // 2, 1))
         bare = table[:n_bare]
         total, total_delta = math.log((n + 1) / (n + 1 - n_bare)), n_bare / n
+    elif not isinstance(public, Dataset):
+        raise OptionError(
+            f"public: a {type(public).__name__} is no Dataset; give rows of the same columns, or "
+            "None"
+        )
     elif public.names != names:
         raise OptionError(
             f"public has the columns {public.names}, and data {names}; give the same columns"
@@ -297,7 +302,8 @@ def noleaks(
     dag.add_nodes_from(names)
     dag.add_edges_from((names[j], names[k]) for j, k in np.argwhere(_acyclic(weights, threshold)))
     total += search.n_gradients * epsilon
-    total_delta = min(total_delta + search.n_gradients * delta, 1.0)
+    # a cost has a delta below 1; one this large claims nothing
+    total_delta = min(total_delta + search.n_gradients * delta, math.nextafter(1.0, 0.0))
     cost = PrivacyCost(total, total_delta, Relation.REPLACE_ONE, False, _REASON)
     info = {
         "algorithm": "noleaks",

@@ -22,7 +22,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxcd.checks import check_flag, check_key, is_whole
+from jaxcd.checks import check_flag, check_key, is_number, is_whole
 from jaxcd.citests import Query, check_alpha
 from jaxcd.citests.base import require_data
 from jaxcd.data import Dataset
@@ -223,7 +223,7 @@ def pcd_sweep(
     """
     check_alpha(alpha)
     for epsilon in epsilons:
-        if not 0 < epsilon < np.inf:
+        if not is_number(epsilon, 0, ends="(]"):
             raise OptionError(
                 f"epsilon = {epsilon!r} is not a price; give a positive number for each noisy "
                 "answer, such as 1.0"

@@ -43,7 +43,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxcd.checks import is_whole
+from jaxcd.checks import is_number, is_whole
 from jaxcd.citests import CITest, Evaluation, PreparedTest, Query
 from jaxcd.citests.base import require_data
 from jaxcd.data import Categorical, Dataset, Numeric
@@ -296,16 +296,16 @@ class PublishedRCIT(CITest):
             raise OptionError(
                 f"n_permutations = {count!r} is not a positive whole number; 100 is the paper's"
             )
-        if not 0 < self.penalty < math.inf:
+        if not is_number(self.penalty, 0, ends="(]"):
             raise OptionError(
                 f"penalty = {self.penalty!r} is not a positive number; 1 is the paper's"
             )
-        if self.bandwidth is not None and not 0 < self.bandwidth < math.inf:
+        if self.bandwidth is not None and not is_number(self.bandwidth, 0, ends="(]"):
             raise OptionError(
                 f"bandwidth = {self.bandwidth!r} is not a positive number; None is the median "
                 "heuristic"
             )
-        if self.ridge is not None and not 0 < self.ridge < math.inf:
+        if self.ridge is not None and not is_number(self.ridge, 0, ends="(]"):
             raise OptionError(
                 f"ridge = {self.ridge!r} is not a positive number; None is n lambda / 2"
             )

@@ -16,7 +16,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxcd.checks import check_key, is_whole
+from jaxcd.checks import check_key, is_number, is_whole
 from jaxcd.citests import Evaluation, Query, check_alpha
 from jaxcd.decisions import DecisionRun, Frontier, Question
 from jaxcd.errors import OptionError
@@ -188,7 +188,7 @@ def sieve_rounds(
 
 def check_rate(rate: Any) -> float | None:
     """A rate of a subsample, or None."""
-    if rate is not None and not 0 < rate <= 1:
+    if rate is not None and not is_number(rate, 0, 1, "(]"):
         raise OptionError(
             f"rate = {rate!r} is not in (0, 1]; None is that of least noise, 1 takes no subsample"
         )
@@ -198,16 +198,16 @@ def check_rate(rate: Any) -> float | None:
 def check_options(*, epsilon: Any, alpha: Any, delta: Any, bias: Any, max_level: Any) -> None:
     """Refuses wrong options of a published method."""
     check_alpha(alpha)
-    if not 0 < epsilon < np.inf:
+    if not is_number(epsilon, 0, ends="(]"):
         raise OptionError(
             f"epsilon = {epsilon!r} is not a price; give a positive number for each round, such "
             "as 1.0"
         )
-    if not 0 < delta < 1:
+    if not is_number(delta, 0, 1, "()"):
         raise OptionError(
             f"delta = {delta!r} is not in (0, 1); give a small positive number such as 1e-3"
         )
-    if not abs(bias) < np.inf:
+    if not is_number(bias):
         raise OptionError(
             f"bias = {bias!r} is not a number; give the lowering of the sieve's threshold, such "
             "as 0.02"

@@ -140,3 +140,21 @@ def test_public_rows_of_other_columns():
     data, _ = linear(20)
     with pytest.raises(OptionError, match="public has the columns"):
         published.noleaks(data, epsilon=1.0, key=jax.random.key(0), public=data.select(["b", "a"]))
+
+
+@pytest.mark.parametrize("public", [3, "rows", []])
+def test_what_is_no_public_table(public):
+    with pytest.raises(OptionError, match="public: a .* is no Dataset"):
+        published.noleaks(numeric(50), epsilon=1.0, key=jax.random.key(0), public=public)
+
+
+@pytest.mark.filterwarnings("error")
+def test_one_row_has_a_graph():
+    run = published.noleaks(numeric(1), epsilon=1.0, key=jax.random.key(0))
+    assert np.isfinite(run.info["weights"]).all() and 0.999 < run.cost.delta < 1
+
+
+def test_a_total_that_claims_nothing_is_no_error():
+    """The deltas of all gradients may add up to more than 1."""
+    run = published.noleaks(numeric(200), epsilon=1.0, delta=0.5, key=jax.random.key(0))
+    assert run.info["n_gradients"] * 0.5 > 1 and 0.999 < run.cost.delta < 1

@@ -13,23 +13,27 @@ from jaxcd.errors import OptionError
 from tests.catalogue import discrete, numeric
 
 COMMON = {
-    "epsilon": (0.0, math.nan, math.inf),
+    "epsilon": (0.0, math.nan, math.inf, "1", None, True, 10**400),
     "alpha": (0.0, 1.0, math.nan),
     "key": (3,),
     "max_level": (-1, True),
 }
-DELTA = {"delta": (0.0, math.nan)}
+DELTA = {"delta": (0.0, math.nan, "1e-3", None)}
 OWN = {
-    published.curate: (discrete, DELTA | {"margin": (0.0, 1.0, math.nan), "rate": (0.0, None)}),
-    published.priv_fci: (discrete, DELTA | {"bias": (math.nan,), "rate": (0.0, 1.5)}),
+    published.curate: (
+        discrete,
+        DELTA | {"margin": (0.0, 1.0, math.nan), "rate": (0.0, None, "1")},
+    ),
+    published.priv_fci: (discrete, DELTA | {"bias": (math.nan, "0"), "rate": (0.0, 1.5, "1")}),
     published.em_pc: (discrete, DELTA),
+    published.svt_pc: (discrete, DELTA),
     published.priv_pc: (discrete, DELTA | {"bias": (math.nan,), "rate": (0.0, 1.5, math.nan)}),
     published.pcd: (
         numeric,
         {
-            "penalty": (0.0, math.nan),
-            "bandwidth": (-1.0, math.nan),
-            "ridge": (0.0, math.nan),
+            "penalty": (0.0, math.nan, "1", None),
+            "bandwidth": (-1.0, math.nan, "1"),
+            "ridge": (0.0, math.nan, "1"),
             "n_permutations": (0, True),
             "stable": (1,),
         },
@@ -51,3 +55,9 @@ def test_wrong_options(method: Any, option: str, value: Any) -> None:
     with pytest.raises(OptionError) as caught:
         method(OWN[method][0](20), **options)
     assert option in str(caught.value)
+
+
+@pytest.mark.parametrize("method", OWN)
+def test_what_is_no_table(method: Any) -> None:
+    with pytest.raises(OptionError, match="data"):
+        method("rows", epsilon=1.0, key=jax.random.key(0))
