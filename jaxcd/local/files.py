@@ -24,7 +24,7 @@ from jaxcd.data import Binned, Dataset, Domain, Numeric, Ordinal, read_csv
 from jaxcd.data.domain import Column
 from jaxcd.errors import DomainError, JaxcdError, OptionError
 from jaxcd.local.base import LocalGuarantee, LocalMechanism
-from jaxcd.local.randomising import charged_randomise, check_mechanism
+from jaxcd.local.randomising import charged_randomise, check_mechanism, mechanism_json
 from jaxcd.places import check_new_file, written_whole
 from jaxcd.privacy import NoiseSource, PrivacyFilter, SecureNoise, keeps_what_is_paid
 from jaxcd.privacy.certificate import certificate_of
@@ -177,7 +177,7 @@ def guarantee_json(
 ) -> dict[str, Any]:
     """The content of a guarantee file; see the module's docstring."""
     return {
-        "mechanism": {"kind": type(mechanism).__name__, **_plain(mechanism)},
+        "mechanism": mechanism_json(mechanism),
         "guarantee": _plain(guarantee),
         "columns": domain.to_json_dict()["columns"],
         "n_samples": n_samples,
@@ -185,8 +185,8 @@ def guarantee_json(
     }
 
 
-def _plain(record: Any) -> dict[str, Any]:
-    """The fields of a frozen record, fit for JSON; infinities as text."""
+def _plain(record: LocalGuarantee) -> dict[str, Any]:
+    """Its fields, fit for JSON; infinities as text."""
     result: dict[str, Any] = {}
     for field in dataclasses.fields(record):
         value = getattr(record, field.name)

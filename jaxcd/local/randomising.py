@@ -115,9 +115,14 @@ def charged_randomise(
 
 
 def channel_json(mechanism: LocalMechanism, domain: Domain) -> dict[str, object]:
-    """Kind, parameters and the number of levels of each column: what the channel of a record
+    """:func:`mechanism_json` and the number of levels of each column: what the channel of a record
     follows from.
     """
+    return {**mechanism_json(mechanism), "levels": list(domain.cardinalities)}
+
+
+def mechanism_json(mechanism: LocalMechanism) -> dict[str, object]:
+    """Kind and parameters; the kind alone where the mechanism is no dataclass."""
     parameters: dict[str, object] = {}
     names: list[str] = (
         [field.name for field in dataclasses.fields(mechanism)]
@@ -133,7 +138,7 @@ def channel_json(mechanism: LocalMechanism, domain: Domain) -> dict[str, object]
             if isinstance(value, tuple)
             else value
         )
-    return {"kind": type(mechanism).__name__, **parameters, "levels": list(domain.cardinalities)}
+    return {"kind": type(mechanism).__name__, **parameters}
 
 
 def check_one_row_each(domain: Domain) -> None:

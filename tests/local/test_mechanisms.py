@@ -28,6 +28,7 @@ from jaxcd.local import (
     privatize,
     randomise,
 )
+from jaxcd.local.base import ColumnwiseMechanism
 from jaxcd.local.kary_response import kept
 from jaxcd.local.uniforms import Table, Uniforms
 from jaxcd.privacy import Budget, Ledger, SecureNoise
@@ -445,6 +446,26 @@ def test_every_level_that_is_written_is_read_again(tmp_path):
     files = {"out": out, "guarantee_out": tmp_path / "out.json", "domain_out": reads}
     privatize(data, KaryResponse(400.0), **files)  # keeps all but one record in 2^40
     assert np.array_equal(read_csv(out, domain=reads).codes, codes)
+
+
+class _Own(ColumnwiseMechanism):
+    """Warner's response of another author, and no dataclass."""
+
+    def check(self, domain):
+        return KaryResponse(1.0).check(domain)
+
+    def guarantee(self, domain):
+        return KaryResponse(1.0).guarantee(domain)
+
+    def attribute_channels(self, cardinalities):
+        return KaryResponse(1.0).attribute_channels(cardinalities)
+
+
+def test_a_mechanism_of_ones_own_is_written_as_any_other(tmp_path):
+    out, promise = tmp_path / "out.csv", tmp_path / "out.json"
+    found = privatize(every_cell((2, 3), 2), _Own(), out=out, guarantee_out=promise)
+    assert not found.proved and len(pd.read_csv(out)) == 12
+    assert json.loads(promise.read_text())["mechanism"] == {"kind": "_Own"}
 
 
 def test_one_person_randomises_her_own_record(tmp_path):
