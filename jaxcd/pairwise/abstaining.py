@@ -37,6 +37,7 @@ from pathlib import Path
 
 import numpy as np
 
+from jaxcd.checks import is_number
 from jaxcd.errors import OptionError
 from jaxcd.pairwise.result import Direction, PairResult
 from jaxcd.privacy.claims import GuaranteeClaim, claiming
@@ -82,6 +83,11 @@ def or_neither(result: PairResult, *, error_rate: float = 0.1) -> PairResult:
         >>> or_neither(found).direction.value
         'undecided'
     """
+    if not isinstance(result, PairResult):
+        raise OptionError(
+            f"result: a {type(result).__name__} is no PairResult; give what anm, reci, igci or cds "
+            "returned"
+        )
     form = form_of(result)
     sizes = _known().get(form)
     if sizes is None:
@@ -90,7 +96,7 @@ def or_neither(result: PairResult, *, error_rate: float = 0.1) -> PairResult:
             f"options of a method, one of {', '.join(_known())}"
         )
     least = 1 / (len(sizes) + 1)
-    if isinstance(error_rate, bool) or not least <= error_rate <= 1:
+    if not is_number(error_rate, least, 1):
         raise OptionError(
             f"error_rate = {error_rate!r} is not between {least:.4f} and 1: {len(sizes)} pairs "
             "tell no smaller one; give 0.1"

@@ -19,7 +19,7 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxcd.checks import check_choice, check_flag, check_key, check_number
+from jaxcd.checks import check_choice, check_flag, check_key, check_number, is_number
 from jaxcd.errors import OptionError, SensitivityError
 from jaxcd.pairwise._checks import (
     Bounds,
@@ -245,8 +245,16 @@ def anm_batch(
         >>> [pair.direction.value for pair in found]
         ['x -> y', 'y -> x']
     """
-    listed = list(pairs)
-    single = bounds is None or (len(bounds) == 2 and all(np.ndim(part) == 1 for part in bounds))
+    try:
+        listed = [(x, y) for x, y in pairs]
+    except (TypeError, ValueError):
+        raise OptionError(
+            f"pairs: a {type(pairs).__name__} does not hold an (x, y) for each pair; give a list "
+            "such as [(x, y)]"
+        ) from None
+    single = not isinstance(bounds, (Sequence, np.ndarray)) or (
+        len(bounds) == 2 and all(np.ndim(part) == 1 for part in bounds)
+    )
     each = [bounds] * len(listed) if single else list(bounds)  # type: ignore[arg-type]
     if len(each) != len(listed):
         raise OptionError(
@@ -304,8 +312,7 @@ def _check_options(
     for name, value in numbers.items():
         if value is not None:
             check_number(name, value, _LEAST_NUMBER, cure="give one such as 0.1")
-    fine = isinstance(test_share, float) and 0 < test_share < 1
-    if test_share is not None and not fine:
+    if test_share is not None and not is_number(test_share, 0, 1, "()"):
         raise OptionError(
             f"test_share = {test_share!r} is not a share of the rows; give a number between 0 and "
             "1, or None"
@@ -350,7 +357,7 @@ def _plan(
 ) -> Plan:
     whose = protect if private else None
     joint = test_share is None and whose in (None, Protect.BOTH)
-    share = 0.5 if test_share is None else test_share
+    share = 0.5 if test_share is None else float(test_share)
     n_test = n if joint else min(max(round(n * share), 4), n - 4)
     n_training = n if joint else n - n_test
     return Plan(
@@ -390,6 +397,11 @@ def _run(
         "norm_bound": norm_bound if norm_bound is not None else math.nan,
     }
     _check_options(score, protect, release, budget, test_share, numbers)
+    options = RidgeOptions(
+        None if penalty is None else float(penalty),
+        None if ridge_bandwidth is None else float(ridge_bandwidth),
+        float(norm_bound),
+    )
     known = [check_bounds(each, private=private) for each in bounds]
     columns = [check_pair(x, y, private=private) for x, y in pairs]
     plans = [_plan(len(x), private, protect, test_share, penalty, norm_bound) for x, _ in columns]
@@ -405,7 +417,7 @@ def _run(
         )
         for pair, edges in zip(columns, known, strict=True)
     ]
-    halves = pair_columns(ready, keys, plans, RidgeOptions(penalty, ridge_bandwidth, norm_bound))  # type: ignore[arg-type]
+    halves = pair_columns(ready, keys, plans, options)  # type: ignore[arg-type]
     values = _values(score, halves)
     sampler = (SecureNoise() if noise is None else noise).start()
     results = []

@@ -24,6 +24,7 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
+from jaxcd.checks import check_number
 from jaxcd.errors import OptionError, SensitivityError
 from jaxcd.pairwise._checks import (
     Bounds,
@@ -106,10 +107,7 @@ class BoundedPolynomial(Regressor):
         check_whole("degree", self.degree, 1, 6)
         check_whole("levels", self.levels, 2, 1024)
         check_whole("resolution", self.resolution, 8, 127)
-        if not 0 < self.truncation <= 1:
-            raise OptionError(
-                f"truncation = {self.truncation!r} is not in (0, 1]; give one such as 0.5"
-            )
+        check_number("truncation", self.truncation, 0, 1, "(]", cure="give one such as 0.5")
         if self.levels ** (self.degree + 1) > _MAX_FUNCTIONS:
             raise OptionError(
                 f"levels = {self.levels} at degree {self.degree} make "

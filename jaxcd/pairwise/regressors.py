@@ -10,13 +10,14 @@ from __future__ import annotations
 import abc
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 from scipy import special
 
-from jaxcd.checks import check_number, check_whole
+from jaxcd.checks import check_number, check_whole, is_number
 from jaxcd.errors import OptionError
 from jaxcd.ops.standardising import is_constant
 from jaxcd.ops.threads import one_blas_thread
@@ -115,11 +116,11 @@ class Logistic(Regressor):
     centres: tuple[float, ...] = (0.0, 0.25, 0.5, 0.75, 1.0)
 
     def __post_init__(self) -> None:
-        if not self.slopes or not all(0 < slope < math.inf for slope in self.slopes):
+        if not _are_numbers(self.slopes, 0, "(]"):
             raise OptionError(
                 f"slopes = {self.slopes!r} are not positive numbers; give some such as (1.0, 10.0)"
             )
-        if not self.centres or not all(math.isfinite(centre) for centre in self.centres):
+        if not _are_numbers(self.centres):
             raise OptionError(
                 f"centres = {self.centres!r} are not finite numbers; give some such as (0.0, 0.5, "
                 "1.0)"
@@ -278,6 +279,15 @@ class NeuralNetwork(Regressor):
             ]
             best = min(fits, key=lambda fit: float(fit.loss_))
             return float(np.mean((y - centre - spread * best.predict(inputs)) ** 2))
+
+
+def _are_numbers(values: Any, low: float = -math.inf, ends: str = "[]") -> bool:
+    """Whether it is a sequence of at least one finite number."""
+    return (
+        isinstance(values, Sequence)
+        and len(values) > 0
+        and all(is_number(value, low, ends=ends) for value in values)
+    )
 
 
 def _check_draw(max_rows: Any, seed: Any) -> None:

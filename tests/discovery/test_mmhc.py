@@ -146,6 +146,7 @@ def test_refusals():
     refused(OptionError, "alpha = 2", mmhc, data, alpha=2, budget=NONE)
     refused(OptionError, "test = 'g'", mmhc, data, test="g", budget=NONE)
     refused(OptionError, "max_conditioning = -1", mmhc, data, max_conditioning=-1, budget=NONE)
+    refused(OptionError, "patience = None", mmhc, data, patience=None, budget=NONE)
     refused(OptionError, "patience = -1", mmhc, data, patience=-1, budget=NONE)
     numbers = jaxcd.Dataset.from_array(np.random.default_rng(0).normal(size=(50, 3)))
     refused(DomainError, "use BIC", mmhc, numbers, score=jaxcd.BDeu(), budget=NONE)

@@ -129,8 +129,9 @@ def test_a_share_of_the_rows_stands_for_records() -> None:
 def test_it_refuses() -> None:
     x, y = _pair()
     found = jaxcd.reci(x, y, budget=jaxcd.NO_PRIVACY)
-    for rate in (0.01, 1.5, math.nan, True):
+    for rate in (0.01, 1.5, math.nan, True, "0.1", None):
         refused(OptionError, "error_rate", or_neither, found, error_rate=rate)
+    refused(OptionError, "result: a str", or_neither, "x -> y")
     other = jaxcd.reci(x, y, budget=jaxcd.NO_PRIVACY, regressor=jaxcd.pairwise.Polynomial(2))
     refused(OptionError, "never measured", or_neither, other)
 

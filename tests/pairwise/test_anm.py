@@ -474,4 +474,21 @@ def test_bad_ranges_are_refused(bad):
 def test_a_batch_wants_one_bound_or_one_a_pair():
     with pytest.raises(OptionError, match="one a pair"):
         anm_batch([cubic(0)] * 2, budget=Budget(1.0), key=KEY, bounds=[BOUNDS] * 3)
+    with pytest.raises(OptionError, match="bounds = 3"):
+        anm_batch([cubic(0)], budget=Budget(1.0), key=KEY, bounds=3)
+    for pairs in (None, 3, [3], [cubic(0)[0]]):
+        with pytest.raises(OptionError, match="pairs"):
+            anm_batch(pairs, budget=NO_PRIVACY, key=KEY)
     assert anm_batch([], budget=NO_PRIVACY, key=KEY) == ()
+
+
+def test_numbers_of_every_kind_are_the_same_numbers():
+    options = {"budget": Budget(1.0), "key": KEY, "bounds": BOUNDS, "protect": Protect.TEST}
+    half, large = (
+        [anm(*cubic(0), noise=simulated(), **options, **{name: value}) for value in values]
+        for name, values in {
+            "test_share": (0.5, np.float32(0.5)),
+            "ridge_bandwidth": (2.0**70, 2**70),
+        }.items()
+    )
+    assert half[0].margin == half[1].margin and large[0].margin == large[1].margin

@@ -29,7 +29,7 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from jaxcd.checks import is_whole
+from jaxcd.checks import check_whole
 from jaxcd.citests import CITest, Query, check_alpha
 from jaxcd.data import Dataset, Domain, Missing
 from jaxcd.data.sources import Tabular, as_data
@@ -41,7 +41,6 @@ from jaxcd.discovery.score.ges import FamilyCache
 from jaxcd.discovery.score.ges_operators import bits
 from jaxcd.discovery.score.limits import Limits
 from jaxcd.discovery.score.scored import SearchedData, check_scored, likelihood_score
-from jaxcd.errors import OptionError
 from jaxcd.graphs import Knowledge
 from jaxcd.privacy import NO_PRIVACY, Budget, NoPrivacy
 from jaxcd.queries import Door, Session
@@ -126,14 +125,9 @@ def mmhc(
     """
     data = as_data(data, domain, private=isinstance(budget, Budget), missing=missing)
     check_scored(data, BDeu() if score is None else score, budget, key, max_parents, knowledge)
-    for argument, value, least in (
-        ("max_conditioning", max_conditioning, 0),
-        ("patience", patience, 0),
-    ):
-        if value is not None and not is_whole(value, least):
-            raise OptionError(
-                f"{argument} = {value!r} is not a whole number from {least}; give one such as 3"
-            )
+    if max_conditioning is not None:
+        check_whole("max_conditioning", max_conditioning, 0)
+    check_whole("patience", patience, 0, cure="15 is usual")
     test = usual_test(data) if test is None else test
     check_arguments(test, NO_PRIVACY, key, None)
     alpha = check_alpha(alpha)
