@@ -219,10 +219,11 @@ def checked_cardinalities(
     """The number of levels of every column of a domain that local mechanisms can be applied to.
 
     Raises:
-        DomainError: a column is numeric or has more than ``max_levels`` levels, or, for combined
-            mechanisms, the joint domain has more than :data:`MAX_CELLS` cells.
+        DomainError: it is no domain, a column is numeric or has more than ``max_levels`` levels,
+            or, for combined mechanisms, the joint domain has more than :data:`MAX_CELLS` cells.
         PrivacyError: the domain was inferred from data.
     """
+    check_domain(domain)
     if not domain.declared:
         raise PrivacyError(
             "domain: its levels were taken from the data, which voids local privacy; declare the "
@@ -247,6 +248,15 @@ def checked_cardinalities(
             "select fewer columns or randomise each by itself"
         )
     return tuple(cardinalities)
+
+
+def check_domain(domain: object) -> None:
+    """Raise DomainError for what is no domain."""
+    if not isinstance(domain, Domain):
+        raise DomainError(
+            f"domain: a {type(domain).__name__} is not a Domain; make one with jaxcd.Domain(...) "
+            "or jaxcd.Domain.read(path)"
+        )
 
 
 def check_epsilon(epsilon: float) -> float:

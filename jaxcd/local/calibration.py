@@ -77,7 +77,7 @@ def calibrate(
             f"{[name for name, _ in asked] or 'none'}"
         )
     name, value = asked[0]
-    known = kind in _KINDS or kind is CombinedGeometric
+    known = kind is CombinedGeometric or any(kind is known for known in _KINDS)
     if not known:
         names = ", ".join([*(k.__name__ for k in _KINDS), "CombinedGeometric"])
         raise OptionError(f"kind must be one of the classes {names}, got {kind!r}")

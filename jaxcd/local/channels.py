@@ -16,6 +16,7 @@ from jaxcd.data import Domain
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.local.arrays import Floats
 from jaxcd.local.base import LocalMechanism
+from jaxcd.local.randomising import check_mechanism
 
 __all__ = ["MAX_CHANNEL_CELLS", "channels", "check_invertible", "joint_channel"]
 
@@ -48,6 +49,7 @@ def channels(mechanism: LocalMechanism, domain: Domain) -> tuple[Floats, ...]:
         >>> channel.round(3).tolist()
         [[0.731, 0.269], [0.269, 0.731]]
     """
+    check_mechanism(mechanism)
     cardinalities = mechanism.check(domain)
     matrices = mechanism.attribute_channels(cardinalities)
     for matrix in matrices:
@@ -78,6 +80,7 @@ def joint_channel(mechanism: LocalMechanism, domain: Domain) -> Floats:
         >>> jaxcd.local.joint_channel(jaxcd.local.CombinedKaryResponse(epsilon=2.0), domain).shape
         (32, 32)
     """
+    check_mechanism(mechanism)
     cardinalities = mechanism.check(domain)
     n_cells = math.prod(cardinalities)
     if n_cells > MAX_CHANNEL_CELLS:

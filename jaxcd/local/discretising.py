@@ -84,7 +84,12 @@ def discretise(
             f"bins = {bins} cannot be told apart between {lower!r} and {upper!r}; give fewer bins "
             "or wider bounds"
         )
-    numbers = np.asarray(values, dtype=np.float64)
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise DataError(
+            f"values: a {type(values).__name__} holds what is no number; give one column of numbers"
+        ) from None
     if numbers.ndim != 1:
         raise DataError(
             f"values must be one-dimensional, not of shape {numbers.shape}; give one column"

@@ -24,14 +24,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import numpy as np
 
-from jaxcd.checks import check_key, check_number, check_whole
+from jaxcd.checks import check_key, check_listed, check_number, check_whole
+from jaxcd.citests.base import require_data
 from jaxcd.data import Dataset, Domain
-from jaxcd.errors import DataError, DomainError, OptionError
-from jaxcd.local.base import LocalMechanism
+from jaxcd.errors import DataError, DomainError, JaxcdError, OptionError
+from jaxcd.local.base import LocalMechanism, check_domain
 from jaxcd.local.channels import MAX_CHANNEL_CELLS, joint_channel
 from jaxcd.local.channels import channels as attribute_channels
 from jaxcd.local.kary_response import CombinedKaryResponse, kept
@@ -95,7 +97,7 @@ def ibu(
         >>> ibu(np.array([620, 380]), [channel]).round(3).tolist()
         [0.7, 0.3]
     """
-    table = np.array(counts, dtype=np.float64)
+    table = _numbers("counts", counts)
     if not (np.isfinite(table).all() and (table >= 0).all()):
         raise DataError(
             "counts must be finite and not negative; give the table of the randomised records as "
@@ -125,16 +127,24 @@ def ibu(
     return estimate.reshape(shape)
 
 
+def _numbers(name: str, table: Any, error: type[JaxcdError] = DataError) -> np.ndarray:
+    """A copy as float64."""
+    try:
+        return np.array(table, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise error(
+            f"{name}: a {type(table).__name__} is no table of numbers; give an array"
+        ) from None
+
+
 def _fitting(
     channels: Channels, shape: tuple[int, ...]
 ) -> tuple[list[np.ndarray], tuple[int, ...]]:
     """The channels as float64 matrices, and the shape of the counts that they apply to."""
-    if isinstance(channels, np.ndarray) and channels.ndim == 2:
-        form: tuple[int, ...] = (math.prod(shape),)
-        matrices = [np.asarray(channels, dtype=np.float64)]
-    else:
-        form = shape
-        matrices = [np.asarray(matrix, dtype=np.float64) for matrix in channels]
+    single = isinstance(channels, np.ndarray) and channels.ndim == 2
+    form = (math.prod(shape),) if single else shape
+    listed = [channels] if single else check_listed("channels", channels, of="matrices")
+    matrices = [_numbers("channels", matrix, OptionError) for matrix in listed]
     found = [matrix.shape for matrix in matrices]
     if found != [(k, k) for k in form]:
         raise OptionError(
@@ -151,7 +161,7 @@ def _fitting(
 
 
 def _distribution(start: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    table = np.array(start, dtype=np.float64)
+    table = _numbers("start", start)
     if table.shape != shape or not ((table >= 0).all() and np.isclose(table.sum(), 1)):
         raise DataError(
             f"start must be probabilities of shape {shape} that sum to one; leave it out for a "
@@ -168,7 +178,8 @@ def places_of(domain: Domain, columns: Sequence[str] | None) -> list[int]:
     """
     if columns is None:
         return list(range(domain.n_columns))
-    if isinstance(columns, str) or len(set(columns)) != len(columns):
+    columns = check_listed("columns", columns, error=DomainError)
+    if not columns or len(set(columns)) != len(columns):
         raise DomainError(f"columns = {columns!r}: give a list of column names, each once")
     for name in columns:
         domain[name]  # raises, with the names there are
@@ -255,6 +266,7 @@ def denoised_joint(
         [0.3, 0.7]
     """
     check_mechanism(mechanism)
+    data = require_data(data, "denoising", cure="give the Dataset that randomise returned")
     cardinalities, places = mechanism.check(data.domain), places_of(data.domain, columns)
     shape = tuple(cardinalities[place] for place in places)
     if not math.prod(shape) <= MAX_TABLE_CELLS:
@@ -297,8 +309,9 @@ def resample(estimate: np.ndarray, *, domain: Domain, n_samples: int, key: jax.A
         >>> (rows.codes[:, 0] == rows.codes[:, 1]).tolist()
         [True, True, True, True]
     """
+    check_domain(domain)
     shape = tuple(cardinality or 0 for cardinality in domain.cardinalities)
-    table = np.array(estimate, dtype=np.float64)
+    table = _numbers("estimate", estimate)
     if table.shape != shape or not ((table >= 0).all() and np.isclose(table.sum(), 1)):
         raise DataError(
             f"estimate must be probabilities of shape {shape}, one axis a column of the domain, "

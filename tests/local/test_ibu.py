@@ -53,6 +53,33 @@ def case(
     return counts, matrices, joint
 
 
+@pytest.mark.parametrize(
+    ("function", "change", "error"),
+    [
+        *((ibu, {"counts": wrong}, DataError) for wrong in ("x", {}, [10**400])),
+        *((ibu, {"start": wrong}, DataError) for wrong in ("x", {}, 10**400)),
+        *((ibu, {"channels": wrong}, OptionError) for wrong in (None, 3, "x", ["x", "y"])),
+        *((denoised_joint, {"columns": wrong}, DomainError) for wrong in ([], (), 3.5, "c0")),
+        *((denoised_joint, {"data": wrong}, OptionError) for wrong in ("x", None)),
+        *((resample, {"estimate": wrong}, DataError) for wrong in ("x", {}, [10**400])),
+        (resample, {"domain": "x"}, DomainError),
+        (resample, {"domain": 3}, DomainError),
+    ],
+)
+def test_what_is_no_table_is_named(function, change, error):
+    two, cells = domain(2, 2), np.full((2, 2), 0.25)
+    arguments = {
+        ibu: {"counts": cells, "channels": [np.eye(2)] * 2},
+        denoised_joint: {
+            "data": Dataset.from_codes([[0, 1]] * 5, domain=two),
+            "mechanism": KaryResponse(1.0),
+        },
+        resample: {"estimate": cells, "domain": two, "n_samples": 3, "key": jax.random.key(0)},
+    }[function]
+    with pytest.raises(error, match=next(iter(change))):
+        function(**{**arguments, **change})
+
+
 @settings(max_examples=20)
 @given(SEEDS, st.sampled_from([(2,), (3, 2), (2, 2, 3)]))
 def test_the_likelihood_never_falls_and_columns_are_the_joint_channel(seed, shape):

@@ -20,6 +20,7 @@ from jaxcd.local import (
     Distance,
     KaryResponse,
     LocalMechanism,
+    calibrate,
     channels,
     discretise,
     discretise_columns,
@@ -340,6 +341,8 @@ def test_bins_agree_with_numpy():
         ({"upper": math.nan}, DomainError, "must be finite"),
         ({"values": [0.5, 1.5]}, DataError, "row 2: 1.5 is outside the declared bins from 0 to 1"),
         ({"values": [math.nan]}, DataError, "row 1: nan is outside"),
+        ({"values": ["tall"]}, DataError, "values: a list holds what is no number"),
+        ({"values": [10**400]}, DataError, "values: a list holds what is no number"),
         ({"lower": 1.0, "upper": math.nextafter(1.0, 2.0)}, OptionError, "cannot be told apart"),
     ],
 )
@@ -375,6 +378,16 @@ def test_what_was_set_is_still_known_of_columns_that_were_cut():
     data = Dataset.from_frame(pd.DataFrame({"arm": [0, 1], "dose": [0.1, 0.9]}), domain=domain)
     cut = discretise_columns(data, bins=2).domain
     assert cut.interventions == domain.interventions and cut.ignored == domain.ignored
+
+
+@pytest.mark.parametrize("wrong", [None, 3, "x", KaryResponse])
+def test_doors_name_what_is_no_mechanism_and_no_domain(wrong):
+    for door in (channels, joint_channel):
+        refused(OptionError, "mechanism must be", door, wrong, ordinal(2, 3))
+        refused(DomainError, "is not a Domain", door, KaryResponse(1.0), wrong)
+    refused(DomainError, "is not a Domain", BoundedGeometric(0.5).guarantee, wrong)
+    refused(DomainError, "is not a Domain", calibrate, KaryResponse, wrong, epsilon_ldp=1.0)
+    refused(OptionError, "kind must be", calibrate, [], ordinal(2, 3), epsilon_ldp=1.0)
 
 
 def test_bins_for_pairs():
