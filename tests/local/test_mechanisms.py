@@ -390,6 +390,19 @@ def test_doors_name_what_is_no_mechanism_and_no_domain(wrong):
     refused(OptionError, "kind must be", calibrate, [], ordinal(2, 3), epsilon_ldp=1.0)
 
 
+@pytest.mark.parametrize("kind", [KaryResponse, CombinedKaryResponse])
+@pytest.mark.parametrize(("epsilon", "exact"), [(4.0, True), (12.0, True), (44.0, False)])
+def test_an_epsilon_that_the_response_does_not_reach_is_no_exact_one(kind, epsilon, exact):
+    """It keeps a value with a probability of at most 1 - 2^-40."""
+    domain = ordinal(1, 5)
+    losses = np.log(joint_channel(kind(epsilon), domain))
+    reached = (losses.max(axis=0) - losses.min(axis=0)).max()
+    found = kind(epsilon).guarantee(domain)
+    assert reached <= found.epsilon_ldp and found.epsilon_ldp == epsilon
+    assert (reached > epsilon * (1 - 1e-6)) == exact
+    assert (found.epsilon_ldp_exact, found.d_privacy_exact) == (exact, exact)
+
+
 def test_bins_for_pairs():
     assert [pair_bins(u) for u in (2, 25, 99, 100, 999, 1000, 10**6)] == [2, 2, 9, 10, 99, 100, 100]
     assert pair_bins(10**400) == 100  # no float holds a tenth of it
