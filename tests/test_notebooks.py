@@ -76,6 +76,7 @@ def test_runs_at_a_small_size(path: Path, tmp_path: Path, monkeypatch: pytest.Mo
     client = NotebookClient(
         notebook, km=manager, timeout=120, resources={"metadata": {"path": str(tmp_path)}}
     )
+    client.owns_km = True  # else the kernel stays until all tests are done
     client.execute()
     # The client leaves its sockets to the collector; collected here, their warnings stay in this
     # test, which ignores them.
