@@ -8,6 +8,7 @@ also where a transport brings both at the same time, in two threads.
 from __future__ import annotations
 
 import hashlib
+import logging
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -29,6 +30,8 @@ from jaxcd.releases.base import kind_from_json
 from jaxcd.releases.tables.questions import Question
 
 __all__ = ["Site"]
+
+_log = logging.getLogger(__name__)
 
 
 class Site:
@@ -115,6 +118,10 @@ class Site:
                 return self._answered(message, hashlib.sha256(content).digest())
         except JaxcdError as error:
             return self._refused(message.run, message.round, str(error))
+        except OSError as error:  # its words have places on this machine
+            _log.error("site %r: %s", self.name, error)
+            why = f"site {self.name!r} cannot read or write its ledger ({type(error).__name__})"
+            return self._refused(message.run, message.round, why)
 
     def _refused(self, run: str, round_: int, why: str) -> bytes:
         body = {"why": " ".join(why.split())}

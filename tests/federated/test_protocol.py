@@ -543,6 +543,25 @@ def test_a_ledger_without_room_leaves_its_site_out(tmp_path: Path) -> None:
     assert len(spent.records) == 0
 
 
+@pytest.mark.parametrize("last", [None, "open", "roster"])
+def test_a_ledger_that_cannot_be_read_leaves_its_site_out(last: Any, tmp_path: Path) -> None:
+    """As a site that does not answer; where the file is, is for its owner."""
+    lost = jaxcd.LedgerFile(tmp_path / "e", data_set="e", budget=BUDGET)
+
+    def removed(name: str, message: Message | None, reply: Any) -> Any:
+        if name == "east" and (message and message.kind) == last:
+            lost.path.unlink()
+        return reply
+
+    net = Net(ledgers={"east": lost}, dropouts=1, tamper=removed)
+    removed("east", None, None)
+    assert net.release(jaxcd.Histogram()).n_samples == sum(
+        rows.n_samples for name, rows in net.data.items() if name != "east"
+    )
+    assert any("'east' cannot read or write its ledger" in note for note in net.notes)
+    assert str(tmp_path) not in str(net.coordinator.report())
+
+
 def test_every_site_has_the_charges_of_the_certificate(tmp_path: Path) -> None:
     ledgers = {
         name: jaxcd.LedgerFile(tmp_path / name, data_set=name, budget=BUDGET) for name in NAMES
