@@ -111,6 +111,22 @@ def test_a_sieve_of_a_huge_budget_takes_all_rows():
     assert [optimal_rate(epsilon) for epsilon in (690.0, 1e3, 1e6, 1e300)] == [1.0] * 4
 
 
+@pytest.mark.parametrize("kind", [jaxcd.SecondMoments(), jaxcd.Tetrachoric()])
+@pytest.mark.parametrize("far", [1e-300, 1e-170, 1e145, 1e200, 8e307])
+@pytest.mark.filterwarnings("error")
+def test_rows_are_drawn_in_units_whose_squares_are_no_floats(kind, far: float):
+    if far > 1e150 and isinstance(kind, jaxcd.SecondMoments):
+        return  # refused
+    x, e = np.random.default_rng(0).normal(size=(2, 2000))
+    domain = jaxcd.Domain({name: jaxcd.Numeric(-far, far) for name in "xy"})
+    data = jaxcd.Dataset.from_array(np.column_stack([x, x + e]) * (far / 10), domain=domain)
+    bought = jaxcd.release(data, kind, budget=BUDGET, noise=simulated())
+    run = jaxcd.search(bought)
+    assert run.graph.adjacent("x", "y")
+    confidence = jaxcd.edge_confidence(bought, run, n_draws=4, calibrated=False)
+    assert confidence.of("x", "y").adjacent == 1
+
+
 def test_second_moments_refuse_bounds_whose_squares_are_no_floats():
     """Before anything is bought: squares of such numbers, and noise on their sums, overflow."""
     domain = jaxcd.Domain({"a": jaxcd.Numeric(-1e160, 1e160), "b": jaxcd.Numeric(-1.0, 1.0)})

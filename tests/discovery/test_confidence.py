@@ -153,6 +153,7 @@ def test_the_linear_model_has_the_released_moments_of_every_family(seed: int) ->
         model = fit_linear_gaussian(bought, adjacency)
         away = np.linalg.inv(np.eye(4) - model.weights)
         implied = away.T @ np.diag(model.spreads**2) @ away
+        implied *= np.outer(model.scale, model.scale)
         scale = np.sqrt(np.diag(bought.covariance))
         difference = np.abs(implied - bought.covariance) / np.outer(scale, scale)
         if dropped:  # every pair but the one that is no longer joined

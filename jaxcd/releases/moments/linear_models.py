@@ -21,11 +21,13 @@ __all__ = ["LinearGaussianModel", "fit_linear_gaussian"]
 @final
 @dataclass(frozen=True, eq=False)
 class LinearGaussianModel(FittedModel):
-    """Jointly normal columns x = mean + W^T (x - mean) + e along a DAG.
+    """Jointly normal columns x = mean + scale z, z = W^T z + e along a DAG: squares of the scales,
+    and their quotients, need not be floats.
 
     Args:
         domain: numeric columns.
         mean: (p,).
+        scale: (p,).
         weights: W, (p, p), zero where there is no arc i -> j.
         spreads: standard deviations of e, (p,).
         order: a topological order.
@@ -33,6 +35,7 @@ class LinearGaussianModel(FittedModel):
 
     domain: Domain
     mean: np.ndarray
+    scale: np.ndarray
     weights: np.ndarray
     spreads: np.ndarray
     order: tuple[int, ...]
@@ -50,7 +53,8 @@ class LinearGaussianModel(FittedModel):
                 (math.inf, [getattr(column, "upper", None) for column in columns]),
             )
         )
-        numeric = np.clip(rows + self.mean, lower, upper)
+        with np.errstate(over="ignore"):  # where bounds are that far out
+            numeric = np.clip(rows * self.scale + self.mean, lower, upper)
         return Dataset(
             self.domain, np.empty((n_samples, 0), dtype=np.int32), np.asfortranarray(numeric)
         )
@@ -63,17 +67,16 @@ def fit_linear_gaussian(release: Any, adjacency: np.ndarray) -> LinearGaussianMo
     Args:
         adjacency: bool (p, p), a DAG.
     """
-    scale = np.sqrt(np.diag(release.covariance))
     correlation = release.correlation
-    p = len(scale)
+    p = len(correlation)
     weights, variances = np.zeros((p, p)), np.ones(p)
     for v in range(p):
         parents = np.flatnonzero(adjacency[:, v])
         if parents.size:
             slopes = np.linalg.solve(correlation[np.ix_(parents, parents)], correlation[parents, v])
-            weights[parents, v] = slopes * scale[v] / scale[parents]
+            weights[parents, v] = slopes
             variances[v] = max(1.0 - float(slopes @ correlation[parents, v]), 0.0)
     order = tuple(topological_order(adjacency))
     return LinearGaussianModel(
-        release.domain, release.mean, weights, scale * np.sqrt(variances), order
+        release.domain, release.mean, release.deviations, weights, np.sqrt(variances), order
     )

@@ -329,6 +329,11 @@ class ReleasedTetrachoric(Release):
         return found
 
     @property
+    def deviations(self) -> np.ndarray:
+        """The rough scales, (p,)."""
+        return self.scales
+
+    @property
     def mean(self) -> np.ndarray:
         """Rough means, (p,), at which rows with these scales fall on both sides of the thresholds
         as they should.
