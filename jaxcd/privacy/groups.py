@@ -59,6 +59,14 @@ def group_delta(epsilon: float, delta: float, rows: int) -> float:
     return delta * factor * (1 + 16 * _MACHINE * (1 + rows * epsilon))
 
 
+def _no_promise_beyond_floats(value: Fraction) -> float:
+    """The number rounded up; infinity beyond the largest float."""
+    try:
+        return round_up(value)
+    except OverflowError:
+        return math.inf
+
+
 def group_cost(cost: Any, rows: int) -> Any:
     """What ``cost`` (a :class:`jaxcd.privacy.PrivacyCost`) says about a person with ``rows`` rows,
     or about ``rows`` people where its unit is a person; the module's docstring has the proof (the
@@ -71,7 +79,7 @@ def group_cost(cost: Any, rows: int) -> Any:
     k = -(-wanted // cost.max_rows_per_person)  # so many persons of the promise make one of these
     if k == 1 or math.isinf(cost.epsilon):
         return dataclasses.replace(cost, max_rows_per_person=max(wanted, cost.max_rows_per_person))
-    pure = round_up(Fraction(cost.epsilon) * k)
+    pure = _no_promise_beyond_floats(Fraction(cost.epsilon) * k)
     group = f"{wanted} people" if cost.unit.value == "person" else f"{wanted} rows of one person"
     words = f"{cost.reason}; for {group}"
     if cost.delta == 0:
@@ -79,7 +87,7 @@ def group_cost(cost: Any, rows: int) -> Any:
             cost, epsilon=pure, rho=None, reason=words, max_rows_per_person=wanted
         )
     if cost.rho is not None:
-        rho = round_up(Fraction(cost.rho) * k**2)
+        rho = _no_promise_beyond_floats(Fraction(cost.rho) * k**2)
         convert = gdp_rho_to_epsilon if cost.accounting.value == "gaussian" else rho_to_epsilon
         epsilon = max(pure, convert(rho, cost.delta))
         return dataclasses.replace(

@@ -121,7 +121,13 @@ class LedgerFile(PrivacyFilter):
 
         # One file, one lock, also where it is opened by a symbolic link, and whatever folder the
         # process goes to.
-        self._path = Path(path).resolve()
+        try:
+            self._path = Path(path).resolve()
+            self._path.exists()
+        except (TypeError, ValueError, OSError, RuntimeError) as error:
+            raise OptionError(
+                f"path = {path!r} is no file's ({error}); give one such as 'patients.ledger'"
+            ) from None
         if self._path.is_dir() or not self._path.absolute().parent.is_dir():
             raise OptionError(
                 f"path = {str(path)!r} is no file in a folder that exists; give one such as "
@@ -133,7 +139,9 @@ class LedgerFile(PrivacyFilter):
                 "Budget(4.0, 1e-6)"
             )
         if data_set is not None and not (
-            isinstance(data_set, str) and data_set.encode(errors="ignore").strip()
+            isinstance(data_set, str)
+            and data_set.strip()
+            and data_set.encode(errors="ignore").decode() == data_set  # can be written
         ):
             raise OptionError(
                 f"data_set = {data_set!r} is no name; give the owner's name of the data, such as "

@@ -360,6 +360,8 @@ def _follows(stated: float, exact: float, safe: float) -> bool:
 
 
 def _converted(rho: float, delta: float, *, gaussian: bool) -> float:
+    if math.isinf(rho):
+        return math.inf
     return gdp_epsilon(rho, delta) if gaussian else zcdp_epsilon(rho, delta)[0]
 
 
@@ -394,7 +396,8 @@ def _group_checks(content: Mapping[str, Any]) -> list[Check]:
             again = again if failing < 1 else math.inf
         stated = float(entry["epsilon"]), float(entry["delta"])
         if not (
-            _follows(stated[0], again, safe)
+            int(size) == size >= 1  # some rows, and no part of one
+            and _follows(stated[0], again, safe)
             and (math.isinf(again) or abs(stated[1] - failing) <= 1e-6 * failing)
         ):
             wrong.append(str(size))

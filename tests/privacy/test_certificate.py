@@ -33,7 +33,7 @@ from jaxcd.pairwise.anm_scores import IQRMechanism
 from jaxcd.privacy import Accounting, conversion, limits, mechanisms, recomposing
 from jaxcd.privacy import ledger as ledgers
 from jaxcd.privacy.certificate import certificate_digest
-from tests.helpers import CommandLine, levelled, numbers, simulated
+from tests.helpers import CommandLine, levelled, numbers, sampled, simulated
 
 LEVELS = (2, 3, 2, 3)
 DISCRETE = levelled(*LEVELS)
@@ -1240,6 +1240,26 @@ def test_a_better_promise_to_groups_is_found_out(name: str):
         content = document(name)
         content["groups"][place]["rows"] *= 10
         assert "groups" in failing(sealed(content)), group
+
+
+@pytest.mark.parametrize("rows", [2.5, -2, 0, "2"])
+def test_groups_have_a_number_of_rows(rows: Any):
+    content = document("release, marginals")
+    content["groups"][0]["rows"] = rows
+    assert "groups" in failing(sealed(content))
+
+
+@pytest.mark.parametrize("epsilon", [1e306, 1e307, 1.7e308])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_a_group_of_a_budget_at_the_end_of_floats_has_no_promise(epsilon: float, delta: float):
+    """And no error after the charge."""
+    budget = jaxcd.Budget(epsilon, delta, accounting="zcdp")
+    bought = jaxcd.release(
+        sampled("cancer", 100), jaxcd.Histogram(), budget=budget, noise=simulated()
+    )
+    assert bought.cost.for_group(50).epsilon >= 50 * epsilon
+    verified = jaxcd.verify(bought.certificate())
+    assert verified.holds, str(verified)
 
 
 def test_copies_are_free():

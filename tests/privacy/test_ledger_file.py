@@ -584,11 +584,16 @@ def test_what_makes_no_ledger(path, tmp_path):
             LedgerFile(place, data_set=NAME, budget=Budget(1.0))
     for wrong in (
         {"data_set": " ", "budget": Budget(1.0)},
+        {"data_set": "a\udcff", "budget": Budget(1.0)},
         {"data_set": NAME, "budget": jaxcd.NO_PRIVACY},
     ):
         with pytest.raises(OptionError):
             LedgerFile(path, **wrong)
     assert not path.exists()
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    for place in (tmp_path / "loop", f"{tmp_path}/a\0", tmp_path / ("a" * 300), None):
+        with pytest.raises(OptionError, match="path = "):
+            LedgerFile(place, data_set=NAME, budget=Budget(1.0))
 
 
 # ---- analyses
