@@ -31,7 +31,7 @@ __all__ = ["Engine", "LazyEngine", "ParquetEngine"]
 Told = Callable[[int, int], None]
 
 _ROWS_OF_A_BLOCK = 1 << 16
-_COUNTED_TOGETHER = 1 << 24  # cells of the tables that one scan of files counts
+_COUNTED_TOGETHER = 1 << 24  # cells of the tables that one pass over the rows counts
 _DIFFERENT = (("a", "A"), ("e", "\u00e9"), ("\u00e9", "e\u0301"), ("a", "a "), ("a", "\uff41"))
 """Texts that a collation may take for one: case, accents, spelling of accents, spaces, width."""
 
@@ -40,6 +40,7 @@ class Engine(abc.ABC):
     """Whatever holds the rows.  name: of the engine, public."""
 
     name: str
+    _domain: Domain
 
     @abc.abstractmethod
     def count(
@@ -50,6 +51,47 @@ class Engine(abc.ABC):
     @abc.abstractmethod
     def stream(self, names: Sequence[str]) -> Iterator[list[RawColumn]]:
         """All rows in blocks, with the named columns."""
+
+    def _of_stream(
+        self, covers: Sequence[Columns], shapes: Sequence[tuple[int, ...]], told: Told
+    ) -> list[NDArray[np.int64]]:
+        """The tables by the rule of memory, over the stream."""
+        tables = [np.zeros(math.prod(shape), dtype=np.int64) for shape in shapes]
+        start = 0
+        while start < len(covers):
+            end, cells = start, 0
+            while end < len(covers) and (end == start or cells < _COUNTED_TOGETHER):
+                cells += tables[end].size
+                end += 1
+            told(start, len(covers))
+            self._scan(covers[start:end], shapes[start:end], tables[start:end])
+            start = end
+        return [table.reshape(shape) for table, shape in zip(tables, shapes, strict=True)]
+
+    def _scan(
+        self,
+        covers: Sequence[Columns],
+        shapes: Sequence[tuple[int, ...]],
+        tables: Sequence[NDArray[np.int64]],
+    ) -> None:
+        """Adds all rows to the tables."""
+        places = sorted({v for cover in covers for v in cover})
+        names = [self._domain.names[v] for v in places] or [self._domain.names[0]]
+        for raws in self.stream(names):
+            codes = {
+                v: encode(raw, self._domain[raw.name], strict=False)[0]
+                for v, raw in zip(places, raws, strict=False)
+            }
+            n_rows = raws[0].n_samples
+            for cover, shape, table in zip(covers, shapes, tables, strict=True):
+                cell = np.zeros(n_rows, dtype=np.int64)
+                for v, k in zip(cover, shape, strict=True):
+                    cell *= k
+                    cell += codes[v]
+                if table.size > n_rows:
+                    np.add.at(table, cell, 1)
+                else:
+                    table += np.bincount(cell, minlength=table.size)
 
 
 def _without_rows(name: str, function: Callable[[], Any]) -> Any:
@@ -217,6 +259,10 @@ class LazyEngine(Engine):
     def count(
         self, covers: Sequence[Columns], shapes: Sequence[tuple[int, ...]], told: Told
     ) -> list[NDArray[np.int64]]:
+        kind = self._frame.implementation
+        if kind.is_pyarrow() or kind.is_pandas_like():
+            # their own expressions stop at a cell that is beyond the type they compare in
+            return self._of_stream(covers, shapes, told)
         self._check_collations()
         tables = []
         for done, (cover, shape) in enumerate(zip(covers, shapes, strict=True)):
@@ -332,42 +378,7 @@ class ParquetEngine(Engine):
     def count(
         self, covers: Sequence[Columns], shapes: Sequence[tuple[int, ...]], told: Told
     ) -> list[NDArray[np.int64]]:
-        tables = [np.zeros(math.prod(shape), dtype=np.int64) for shape in shapes]
-        start = 0
-        while start < len(covers):
-            end, cells = start, 0
-            while end < len(covers) and (end == start or cells < _COUNTED_TOGETHER):
-                cells += tables[end].size
-                end += 1
-            told(start, len(covers))
-            self._scan(covers[start:end], shapes[start:end], tables[start:end])
-            start = end
-        return [table.reshape(shape) for table, shape in zip(tables, shapes, strict=True)]
-
-    def _scan(
-        self,
-        covers: Sequence[Columns],
-        shapes: Sequence[tuple[int, ...]],
-        tables: Sequence[NDArray[np.int64]],
-    ) -> None:
-        """Adds the rows of all files to the tables."""
-        places = sorted({v for cover in covers for v in cover})
-        names = [self._domain.names[v] for v in places] or [self._domain.names[0]]
-        for raws in self.stream(names):
-            codes = {
-                v: encode(raw, self._domain[raw.name], strict=False)[0]
-                for v, raw in zip(places, raws, strict=False)
-            }
-            n_rows = raws[0].n_samples
-            for cover, shape, table in zip(covers, shapes, tables, strict=True):
-                cell = np.zeros(n_rows, dtype=np.int64)
-                for v, k in zip(cover, shape, strict=True):
-                    cell *= k
-                    cell += codes[v]
-                if table.size > n_rows:
-                    np.add.at(table, cell, 1)
-                else:
-                    table += np.bincount(cell, minlength=table.size)
+        return self._of_stream(covers, shapes, told)
 
     def stream(self, names: Sequence[str]) -> Iterator[list[RawColumn]]:
         for batch in _pieces("parquet", self._batches(names)):

@@ -209,6 +209,29 @@ def test_decimals_are_the_nearest_numbers_in_every_engine(tmp_path: Path) -> Non
         assert [x for block in table.blocks(["c"]) for x in block.cells["c"]] == list(levels), name
 
 
+@pytest.mark.parametrize("cell", [1, 2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1, None])
+@pytest.mark.parametrize("kind", [pl.Int64, pl.UInt64])
+def test_no_whole_number_stops_a_frame_in_memory(kind: Any, cell: int | None) -> None:
+    """Arrow's own expressions fail where a cell is beyond the type that they compare in."""
+    domain = jaxcd.Domain(
+        {
+            "levels": jaxcd.Ordinal((0, 1, 2**63)),
+            "bins": jaxcd.Binned((0, 1, 2), missing=(7,)),
+            "number": jaxcd.Numeric(0, 5),
+        }
+    )
+    if kind == pl.Int64 and cell is not None:
+        cell = min(cell, 2**63 - 1)
+    cells = pl.Series([0, 1, 7, cell], dtype=kind)
+    frame = pl.DataFrame({"levels": cells, "bins": cells, "number": cells})
+    data = jaxcd.Dataset.from_frame(frame, domain=domain)
+    for each in (frame, frame.to_arrow(), frame.to_pandas(use_pyarrow_extension_array=True)):
+        table = jaxcd.Table(each, domain=domain, n_samples=4, snapshot="now")
+        np.testing.assert_array_equal(table.counts([(0, 1)]), data.counts([(0, 1)]))
+        (block,) = table.blocks(["number"])
+        np.testing.assert_array_equal(block.cells["number"], data.values("number"))
+
+
 @pytest.mark.parametrize("kind", [pl.Int64, pl.Boolean, pl.Float64, pl.String])
 def test_a_level_is_that_level_also_where_it_may_mean_a_missing_cell(
     tmp_path: Path, kind: Any
