@@ -159,6 +159,8 @@ def effect(
             "(jaxcd.discovery.oriented_by_knowledge(graph, knowledge)), or leave graph out"
         )
     check_flag("latent", latent)
+    if whole_graph is not None:
+        check_flag("whole_graph", whole_graph)
     if latent and graph is None:
         raise OptionError(
             "latent: the release's own search finds graphs without hidden causes; give a PAG, as "

@@ -7,6 +7,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
+from collections.abc import Mapping, Set
 from functools import lru_cache
 from typing import Any, final
 
@@ -352,6 +353,13 @@ def estimator_of(
     Raises:
         OptionError: the release has neither tables nor moments, or levels do not fit the columns.
     """
+    # Of a set hashing would choose the sign of the effect.
+    unordered = isinstance(levels, (str, bytes, Set, Mapping)) or not hasattr(levels, "__len__")
+    if levels is not None and (unordered or len(levels) != 2):
+        raise OptionError(
+            f"levels {_in_words(levels)} are not two levels (from, to) of {treatment!r}; give a "
+            "tuple of two"
+        )
     options: dict[str, Any] = {"levels": levels, "outcome_level": outcome_level}
     if release.tabulated() is not None:
         return TableEstimator(release, treatment, outcome, **options)
@@ -395,8 +403,6 @@ def _compared(column: Any, name: str, levels: Any) -> tuple[int, int]:
                 f"such as {_in_words((known[0], known[-1]))}"
             )
         return 0, 1
-    if isinstance(levels, (str, bytes)) or not hasattr(levels, "__len__") or len(levels) != 2:
-        raise OptionError(f"levels {_in_words(levels)} are not two levels (from, to) of {name!r}")
     start, end = (_place(column, name, "levels", level) for level in levels)
     if start == end:
         raise OptionError(

@@ -708,6 +708,12 @@ def test_refusals() -> None:
         jaxcd.effect(FREE, treatment="smoke", outcome="smoke")
     with pytest.raises(OptionError, match="level"):
         jaxcd.effect(FREE, **options, level=1.5)
+    for levels in ({"yes", "no"}, {"yes": 1, "no": 0}, "yn"):
+        with pytest.raises(OptionError, match=r"not two levels \(from, to\) of 'smoke'"):
+            jaxcd.effect(FREE, **options, levels=levels)
+    for whole_graph in (0, "no"):
+        with pytest.raises(OptionError, match="whole_graph"):
+            jaxcd.effect(FREE, **options, whole_graph=whole_graph)
     with pytest.raises(GraphError, match="no node 'smoke'"):
         jaxcd.effect(FREE, treatment="smoke", outcome="dysp", graph=nx.DiGraph([("dysp", "b")]))
     with pytest.raises(GraphError, match="is no graph"):
@@ -717,6 +723,15 @@ def test_refusals() -> None:
     cyclic = nx.DiGraph([("smoke", "dysp"), ("dysp", "tub"), ("tub", "smoke")])
     with pytest.raises(GraphError, match="cycle"):
         jaxcd.effect(FREE, treatment="smoke", outcome="dysp", graph=cyclic)
+
+
+def test_two_numbers_of_a_numeric_treatment_have_an_order() -> None:
+    rows = np.random.default_rng(0).normal(size=(100, 2))
+    release = moments({"a": rows[:, 0], "b": rows[:, 1]})
+    graph = nx.DiGraph([("a", "b")])
+    for levels in ({0.0, 1.0}, "01", (1.0,), 1.0):
+        with pytest.raises(OptionError, match="'a'"):
+            jaxcd.effect(release, treatment="a", outcome="b", graph=graph, levels=levels)
 
 
 def test_features_are_refused() -> None:
