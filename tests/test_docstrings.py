@@ -108,7 +108,7 @@ def test_docstrings_of_rooms_are_in_the_dialect(name: str, value: Any) -> None:
 
 
 def test_the_site_has_a_page_for_the_room_of_every_public_name() -> None:
-    nav = (ROOT.parent / "mkdocs.yml").read_text(encoding="utf-8")
+    nav = (Path(__file__).parents[1] / "mkdocs.yml").read_text(encoding="utf-8")
     pages = set(re.findall(r"reference/(\w+)\.md", nav))
     values = [getattr(jaxcd, name) for name in CALLABLE]
     places = {value.__module__.split(".")[1] for value in values}

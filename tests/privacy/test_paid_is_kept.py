@@ -759,12 +759,17 @@ def asked_twice(again: int | None) -> tuple[int, list[CodeType]]:
         sys.setprofile(see)
         signal.raise_signal(signal.SIGINT)
 
+    # the tests themselves may run where Ctrl-C is ignored
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("jaxcd.report.write_report", end)
         try:
-            return main([*RUN.split(), "--out", "made", "--quiet"]), codes
+            code = main([*RUN.split(), "--out", "made", "--quiet"])
+            assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+            return code, codes
         finally:
             sys.setprofile(None)
+            signal.signal(signal.SIGINT, before)
 
 
 def test_what_was_bought_is_kept_when_the_process_is_asked_again(folder, capsys):
@@ -783,7 +788,6 @@ def test_what_was_bought_is_kept_when_the_process_is_asked_again(folder, capsys)
         assert "nothing was spent" not in said, words_of(codes[again])
         (file,) = kept_files()
         assert str(file.absolute()) in said and jaxcd.Release.load(file).spent.epsilon == 1.0
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
