@@ -4,7 +4,7 @@ down.
 ``python -m tests.frozen_outputs --write`` writes ``tests/frozen_outputs.json``;
 ``python -m tests.frozen_outputs`` compares bit by bit, on the machine that wrote it.
 ``tests/test_frozen_outputs.py`` compares what must be the same on every machine: names, graphs,
-decisions, prices; and numbers to nine digits.  A change of structure must change nothing here.
+decisions; and numbers to five digits.  A change of structure must change nothing here.
 """
 
 from __future__ import annotations
