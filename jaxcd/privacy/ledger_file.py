@@ -76,6 +76,14 @@ def _tip(count: int, digest: str, budget: Budget) -> bytes:
     return f"{MAGIC} {_version_of(budget)} {count:0{_DIGITS}d} {digest}\n".encode()
 
 
+def _is_name(data_set: object) -> bool:
+    return (
+        isinstance(data_set, str)
+        and bool(data_set.strip())
+        and data_set.encode(errors="ignore").decode() == data_set  # can be written
+    )
+
+
 def _number(value: float) -> float | str:
     # JSON has no infinity; float() reads it back
     return value if math.isfinite(value) else str(value)
@@ -92,11 +100,12 @@ class LedgerFile(PrivacyFilter):
         budget: the total for everything that is ever charged; an existing file must have the same.
             None opens an existing file only.
         failure_delta: the part of delta that is set aside for mechanisms that fail with a small
-            probability (propose-test-release); from 0.
+            probability (propose-test-release); from 0.  None takes that of an existing file, and 0
+            for a new one; an existing file must have the same.
 
     Raises:
         OptionError: an argument is not of its kind, there is no such file to open, or an existing
-            file is of another data set or budget.
+            file is of another data set, budget or failure_delta.
         FormatError: the file is no ledger, or was edited or truncated.
 
     Example:
@@ -115,7 +124,7 @@ class LedgerFile(PrivacyFilter):
         *,
         data_set: str | None = None,
         budget: Budget | None = None,
-        failure_delta: float = 0.0,
+        failure_delta: float | None = None,
     ) -> None:
         from filelock import FileLock
 
@@ -138,11 +147,7 @@ class LedgerFile(PrivacyFilter):
                 f"budget must be a Budget, got {budget!r}: a ledger file keeps one total, such as "
                 "Budget(4.0, 1e-6)"
             )
-        if data_set is not None and not (
-            isinstance(data_set, str)
-            and data_set.strip()
-            and data_set.encode(errors="ignore").decode() == data_set  # can be written
-        ):
+        if data_set is not None and not _is_name(data_set):
             raise OptionError(
                 f"data_set = {data_set!r} is no name; give the owner's name of the data, such as "
                 "'patients 2026-11'"
@@ -155,15 +160,14 @@ class LedgerFile(PrivacyFilter):
         self._analysis: dict[str, Any] = {}
         with self._lock:
             if not self._path.exists():
-                self._make(data_set, budget, failure_delta)
+                self._make(data_set, budget, 0.0 if failure_delta is None else failure_delta)
             elif self._path.stat().st_nlink > 1:
                 raise OptionError(
                     f"path: the file {str(path)!r} has several names (hard links), and who opens "
                     "it by another would not wait for this run; keep one of them"
                 )
             self._read()
-        self._limits = Limits.of(self._budget, failure_delta=self._failure_delta)
-        self._check_same(data_set, budget)
+        self._check_same(data_set, budget, failure_delta)
 
     # ---- the file
     # ----------------------------------------------------------------------------------------------
@@ -255,27 +259,28 @@ class LedgerFile(PrivacyFilter):
         """Takes in one record; False where it does not follow from the one before."""
         try:
             digest, _, content = line.decode().partition(" ")
-            record = json.loads(content)
         except ValueError:
             return False
-        if digest != _digest(self._digest, content) or not isinstance(record, dict):
+        if digest != _digest(self._digest, content):
             return False
         try:
+            record = json.loads(content)
+            json.dumps(record, ensure_ascii=False).encode()  # can be printed
             if self._count == 0:
                 self._open(record)
             else:
-                event = event_of_row(record)
-                self._events.append(event)
-                # an event of zCDP only has no such rho, and (G) then admits nothing more
-                self._sums = self._sums.plus(event, self.accounting)
-                self._records.append(record)
-        except (KeyError, TypeError, ValueError, OverflowError):
-            return False
+                self._add(record)
+        except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError):
+            # A digest can be computed by anybody; what a reader relies on is looked at here.
+            raise self._damaged(
+                f"record {self._count + 1} has its digest, and holds what this jaxcd does not "
+                "write (update jaxcd if a newer one did)"
+            ) from None
         self._count, self._digest = self._count + 1, digest
         return True
 
     def _open(self, header: Mapping[str, Any]) -> None:
-        self._data_set = str(header["data_set"])
+        self._data_set: str = header["data_set"]
         self._budget = Budget(
             float(header["epsilon"]),
             float(header["delta"]),
@@ -285,6 +290,25 @@ class LedgerFile(PrivacyFilter):
             unit=Unit(header.get("unit", Unit.ROW.value)),
         )
         self._failure_delta = float(header["failure_delta"])
+        if not (_is_name(self._data_set) and 0 <= self._failure_delta <= self._budget.delta):
+            raise ValueError
+        self._limits = Limits.of(self._budget, failure_delta=self._failure_delta)
+
+    def _add(self, record: dict[str, Any]) -> None:
+        event = event_of_row(record)
+        prices = [record["epsilon"], record["rho"]]
+        prices += [record[name] for name in ("gdp_rho", "delta") if name in record]
+        words = [record["time"], record.get("analysis", ""), *record.get("claims", ())]
+        if (
+            any(isinstance(price, bool) or not float(price) >= 0 for price in prices)
+            or not all(isinstance(word, str) for word in words)
+            or not isinstance(record.get("secure", True), bool)
+        ):
+            raise ValueError
+        # an event of zCDP only has no such rho, and (G) then admits nothing more
+        self._sums = self._sums.plus(event, self.accounting)
+        self._events.append(event)
+        self._records.append(record)
 
     def _append(self, record: Mapping[str, Any]) -> None:
         """Writes a record and then the tip; a tip that a crash has left behind is mended first, so
@@ -313,7 +337,9 @@ class LedgerFile(PrivacyFilter):
             "put back the true file, or treat the budget as spent"
         )
 
-    def _check_same(self, data_set: str | None, budget: Budget | None) -> None:
+    def _check_same(
+        self, data_set: str | None, budget: Budget | None, failure_delta: float | None
+    ) -> None:
         if data_set is not None and data_set != self._data_set:
             raise OptionError(
                 f"data_set: the ledger {str(self._path)!r} is of {self._data_set!r}, not of "
@@ -323,6 +349,12 @@ class LedgerFile(PrivacyFilter):
             raise OptionError(
                 f"budget: the ledger {str(self._path)!r} keeps {self._budget}, not {budget}; the "
                 "total was fixed when it was made"
+            )
+        if failure_delta is not None and failure_delta != self._failure_delta:
+            raise OptionError(
+                f"failure_delta = {failure_delta!r}: the ledger {str(self._path)!r} sets aside "
+                f"{self._failure_delta!r} of its delta, which was fixed when it was made; leave "
+                "failure_delta out"
             )
 
     @contextlib.contextmanager

@@ -94,6 +94,14 @@ def _add(total: Fraction | None, part: float) -> Fraction | None:
     return None if total is None or math.isinf(part) else total + Fraction(part)
 
 
+def _for_rows(total: Fraction | None, factor: int) -> float:
+    """The sum times a number, rounded up; infinity where no float holds it."""
+    try:
+        return math.inf if total is None else round_up(total * factor)
+    except OverflowError:
+        return math.inf
+
+
 def room_left(total: Fraction | None, limit: float) -> float:
     """What may still be added to the sum, rounded down; 0 where there is no room."""
     if math.isinf(limit):
@@ -144,9 +152,9 @@ def total_spent(budget: Budget | NoPrivacy, sums: Sums, failure_delta: float = 0
     rows, delta = budget.max_rows_per_person, budget.delta - failure_delta
     accounting = accounting_of(budget)
     reason = "sum of the events charged; what is guaranteed is the budget"
-    pure = math.inf if sums.epsilon is None else round_up(sums.epsilon * rows)
+    pure = _for_rows(sums.epsilon, rows)
     failures = min(round_up(sums.failures), failure_delta)
-    rho = math.inf if sums.rho is None else round_up(sums.rho * rows**2)
+    rho = _for_rows(sums.rho, rows**2)
     convert = gdp_rho_to_epsilon if accounting is Accounting.GAUSSIAN else rho_to_epsilon
     converted = convert(rho, delta) if delta > 0 else math.inf
     if pure <= converted:

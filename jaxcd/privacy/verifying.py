@@ -112,7 +112,12 @@ def verify(source: Mapping[str, Any] | str | Path) -> Verification:
     content = source if isinstance(source, Mapping) else _read(Path(source))
     if isinstance(content.get("certificate"), Mapping):  # of a file that holds more
         content = content["certificate"]
-    return _verified(content)
+    try:
+        return _verified(content)
+    except FormatError as error:
+        if isinstance(source, Mapping):
+            raise
+        raise FormatError(f"file {str(source)!r}: {error}") from None
 
 
 def _read(path: Path) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ is safe.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import re
 import subprocess
@@ -568,11 +569,79 @@ def test_another_data_set_or_total_is_refused(path):
         ({"budget": Budget(8.0, 1e-6)}, "the total was fixed"),
         ({"budget": Budget(4.0, 1e-5)}, "the total was fixed"),
         ({"budget": Budget(4.0, 1e-6, max_rows_per_person=2)}, "the total was fixed"),
+        ({"failure_delta": 1e-7}, "failure_delta = 1e-07: .* sets aside 0.0 of its delta"),
     ):
         with pytest.raises(OptionError, match=words):
             LedgerFile(path, **arguments)
     assert path.read_bytes() == content
     assert LedgerFile(path, data_set=NAME, budget=Budget(4.0, 1e-6)).spent.epsilon == sum(SIZES)
+
+
+def test_what_is_set_aside_for_failures_is_fixed_too(path):
+    """A ledger that is opened again keeps what it was made with, and does not pretend another."""
+    LedgerFile(path, data_set=NAME, budget=Budget(4.0, 1e-6), failure_delta=5e-7)
+    for failure_delta in (0.0, 1e-7, "x", float("nan")):
+        with pytest.raises(OptionError, match=r"sets aside 5e-07 .* leave failure_delta out"):
+            LedgerFile(path, failure_delta=failure_delta)
+    for arguments in ({}, {"failure_delta": 5e-7}, {"budget": Budget(4.0, 1e-6)}):
+        assert LedgerFile(path, **arguments).remaining_failures == 5e-7
+
+
+def forged(path: Path, *records: dict | str) -> None:
+    """A file with right digests, which anybody can compute, and any content."""
+    digest, lines = "0" * 64, ""
+    for record in records:
+        content = record if isinstance(record, str) else json.dumps(record)
+        digest = hashlib.sha256(f"{digest} {content}".encode()).hexdigest()
+        lines += f"{digest} {content}\n"
+    path.write_text(f"jaxcd-ledger 1 {len(records):012d} {digest}\n{lines}")
+
+
+WRONG_PARTS = [
+    *({"head": {"failure_delta": x}} for x in ("inf", "nan", -1, 1e-5, [], None)),
+    *({"head": {"data_set": x}} for x in ("", None, 3, "\ud800")),
+    *({"head": {"epsilon": x}} for x in (0, "nan", 10**400, [])),
+    *({"row": {"epsilon": x}} for x in ("x", -1, True, None, 10**400)),
+    *({"row": {"rho": x}} for x in ("x", "nan", True, None, 10**400)),
+    *({"row": {"gdp_rho": x}} for x in ("x", "nan", [])),
+    *({"row": {"delta": x}} for x in ("x", None)),
+    *({"row": {"time": x}} for x in (None, 3.0, [])),
+    *({"row": {"claims": x}} for x in (None, 3, [[]], [3])),
+    *({"row": {"secure": x}} for x in (None, "yes")),
+    *({"row": {"label": x}} for x in ("\ud800",)),
+    {"row": {"channel": [1]}},
+]
+
+
+@pytest.mark.parametrize("parts", WRONG_PARTS, ids=lambda parts: str(parts)[:60])
+def test_records_with_right_digests_and_other_content_are_refused(parts, path):
+    """In one message that names the file and says what to do, when the file is opened."""
+    made(path, sizes=(0.5,))
+    _, head, row = path.read_text().splitlines()
+    head, row = (json.loads(line.partition(" ")[2]) for line in (head, row))
+    row |= {"law": "discrete Laplace", "sensitivity": 2.0, "pad": 0.0, "grid": 1.0}
+    row |= {"dimension": 1, "integral": True, "scales": [4.0], "rate": 1.0}
+    head = {name: part for name, part in head.items() if name != "accounting"}
+    forged(path, head, row)
+    assert jaxcd.verify(path) is not None and LedgerFile(path).spent.epsilon == 0.5
+    forged(path, {**head, **parts.get("head", {})}, {**row, **parts.get("row", {})})
+    for read in (LedgerFile, jaxcd.verify):
+        with pytest.raises(FormatError, match="has its digest, and holds what") as caught:
+            read(path)
+        assert str(path) in str(caught.value) and "put back the true file" in str(caught.value)
+
+
+def test_a_record_that_is_no_table_is_refused(path):
+    for content in ("[" * 100_000 + "]" * 100_000, "[1]", "NaN", '"x"', "{}"):
+        forged(path, content)
+        with pytest.raises(FormatError, match="record 1 has its digest"):
+            LedgerFile(path)
+
+
+def test_a_rho_that_no_float_holds_is_none(path):
+    ledger = made(path, budget=Budget(1.0, max_rows_per_person=10**200))
+    ledger.charge(PureEvent(1e-201))
+    assert 0.1 <= ledger.spent.epsilon <= 0.1 * (1 + 1e-9)
 
 
 def test_what_makes_no_ledger(path, tmp_path):
