@@ -104,6 +104,8 @@ class Message:
             raise FormatError("message: its header is cut off")
         try:
             header = json.loads(content[8 : 8 + length].decode())
+            # an escape may stand for half a character, which no reply and no ledger could repeat
+            json.dumps(header, ensure_ascii=False).encode()
         except (ValueError, RecursionError):
             raise FormatError("message: its header is no JSON") from None
         if not isinstance(header, dict) or header.get("format") != FORMAT:
@@ -136,7 +138,10 @@ def _arrays(entries: list[Any], content: bytes) -> dict[str, np.ndarray]:
         size = math.prod(shape) * np.dtype(dtype).itemsize
         if size > len(content) - place:
             raise FormatError(f"message: the array {name!r} is cut off")
-        found[name] = np.frombuffer(content[place : place + size], dtype).reshape(shape)
+        try:
+            found[name] = np.frombuffer(content[place : place + size], dtype).reshape(shape)
+        except ValueError:  # more dimensions, or longer ones, than an array has
+            raise FormatError(f"message: the array {name!r} has no such shape") from None
         place += size
     if place != len(content):
         raise FormatError("message: it is longer than it says")

@@ -71,6 +71,10 @@ def changed(**parts: object) -> bytes:
         ({"arrays": [{"name": "a", "dtype": "<u8", "shape": [-1]}]}, "unknown dtype or shape"),
         ({"arrays": [{"name": "a", "dtype": "<u8", "shape": [10**9]}]}, "cut off"),
         ({"arrays": []}, "longer than it says"),
+        ({"run": "\ud800"}, "its header is no JSON"),
+        ({"body": {"label": "\ud800"}}, "its header is no JSON"),
+        ({"arrays": [{"name": "a", "dtype": "|u1", "shape": [0] * 100}]}, "has no such shape"),
+        ({"arrays": [{"name": "a", "dtype": "|u1", "shape": [0, 2**70]}]}, "has no such shape"),
     ],
 )
 def test_lies_about_the_content_are_refused(parts: dict[str, object], words: str) -> None:

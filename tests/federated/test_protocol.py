@@ -495,6 +495,21 @@ def test_questions_that_are_refused(changes: dict[str, Any], words: str) -> None
     assert words in asking(changes)
 
 
+@pytest.mark.parametrize(
+    "shares", [[10**400, 1, 1], "abc", 3, [1, True, 1]], ids=lambda x: str(x)[:9]
+)
+def test_a_kind_of_release_that_is_none_is_refused(shares: Any) -> None:
+    """A site answers in one line, whatever numbers an invitation holds."""
+    net = Net()
+    net.release(jaxcd.Marginals())
+    first = net.sent["north"][0]
+    release = {**first.body["release"], "shares": shares}
+    again = dataclasses.replace(first, run="other", body={**first.body, "release": release})
+    fresh = Net().sites["north"]
+    words = refusal(fresh, again)
+    assert "three positive weights" in words or "is not made by several sites" in words
+
+
 def test_counts_that_are_asked_twice_cost_twice() -> None:
     sets = [[0, 1, 2, 3], [0, 1]]
     changes = {"sets": sets, "weights": [1.0, 1.0], "tables": sets}

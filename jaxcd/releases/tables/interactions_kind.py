@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, cast
 
-from jaxcd.checks import check_whole
+from jaxcd.checks import check_whole, is_number
 from jaxcd.data import Domain
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.graphs import Knowledge
@@ -92,8 +92,10 @@ class InteractionsKind(ReleaseKind):
         """Raises OptionError where the shares are not as many positive weights as the usual
         ones.
         """
-        if len(self.shares) != len(usual) or not all(
-            math.isfinite(share) and share > 0 for share in self.shares
+        if (
+            not isinstance(self.shares, Sequence)
+            or len(self.shares) != len(usual)
+            or not all(is_number(share, 0, ends="(]") for share in self.shares)
         ):
             number = {2: "two", 3: "three"}[len(usual)]
             raise OptionError(
