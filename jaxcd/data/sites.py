@@ -24,7 +24,8 @@ def with_site_column(domain: Domain, sites: Sequence[str], *, column: str = "sit
         column: its name, none of the domain's.
 
     Raises:
-        DomainError: the name or the sites are no column's.
+        OptionError: the column is one of the domain.
+        DomainError: the sites are no column's levels.
     """
     if column in domain:
         raise OptionError(f"column = {column!r} is a column of the domain; give another name")
@@ -44,6 +45,10 @@ def with_site(data: Dataset, name: str, sites: Sequence[str], *, column: str = "
         sites: all of them.
         column: its name.
 
+    Raises:
+        OptionError: the site is none of them, or the column is one of the domain.
+        DomainError: the sites are no column's levels, or a column is numeric.
+
     Example:
         >>> import jax, jaxcd
         >>> from jaxcd.federated import with_site
@@ -52,5 +57,7 @@ def with_site(data: Dataset, name: str, sites: Sequence[str], *, column: str = "
         'site'
     """
     domain = with_site_column(data.domain, sites, column=column)
+    if name not in tuple(sites):
+        raise OptionError(f"name = {name!r} is not a site; they are {', '.join(map(str, sites))}")
     codes = np.full((data.n_samples, 1), tuple(sites).index(name), dtype=np.int32)
     return Dataset.from_codes(np.column_stack([data.discrete, codes]), domain=domain)

@@ -61,7 +61,7 @@ def shared_mechanisms(
 
     Raises:
         OptionError: the release has no such column.
-        GraphError: the graph is of other variables, or no DAG fits it.
+        GraphError: the graph is none, is of other variables, or no DAG fits it.
 
     Source:
         Mooij, Magliacane, Claassen 2020; Holm 1979.
@@ -89,6 +89,11 @@ def shared_mechanisms(
             "every site's rows the column with jaxcd.federated.with_site"
         )
     dag = MixedGraph.from_dag(graph) if isinstance(graph, nx.DiGraph) else graph
+    if not isinstance(dag, MixedGraph):
+        raise GraphError(
+            f"graph: a {type(graph).__name__} is no graph; give a networkx DiGraph or a "
+            "MixedGraph, such as the graph of a result"
+        )
     inner = [name for name in bought.names if name != column]
     if not set(inner) <= set(dag.names) or not set(dag.names) <= set(bought.names):
         raise GraphError(

@@ -117,11 +117,16 @@ class Site:
             with self._lock:
                 return self._answered(message, hashlib.sha256(content).digest())
         except JaxcdError as error:
-            return self._refused(message.run, message.round, str(error))
+            return self._refused(message.run, message.round, self._told(str(error)))
         except OSError as error:  # its words have places on this machine
             _log.error("site %r: %s", self.name, error)
             why = f"site {self.name!r} cannot read or write its ledger ({type(error).__name__})"
             return self._refused(message.run, message.round, why)
+
+    def _told(self, why: str) -> str:
+        """The words without the place of the ledger on this machine, which is for its owner."""
+        path = getattr(self._ledger, "path", None)
+        return why if path is None else why.replace(repr(str(path)), repr(path.name))
 
     def _refused(self, run: str, round_: int, why: str) -> bytes:
         body = {"why": " ".join(why.split())}

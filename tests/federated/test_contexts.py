@@ -102,6 +102,11 @@ def test_what_does_not_fit_is_refused() -> None:
     release = bought((0.8, 0.8, 0.2), jaxcd.Histogram(), n=50)
     with pytest.raises(GraphError, match="of the release's variables"):
         shared_mechanisms(release, nx.DiGraph([("a", "b")]))
+    for wrong in (None, jaxcd.search(release)):
+        with pytest.raises(GraphError, match="is no graph; give a networkx DiGraph"):
+            shared_mechanisms(release, wrong)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="'west' is not a site; they are"):
+        with_site(data, "west", NAMES)
 
 
 def test_the_column_is_the_sites_own() -> None:

@@ -558,6 +558,17 @@ def test_a_ledger_without_room_leaves_its_site_out(tmp_path: Path) -> None:
     assert len(spent.records) == 0
 
 
+def test_what_a_ledger_says_to_others_does_not_say_where_it_is(tmp_path: Path) -> None:
+    """A refusal goes to the coordinator, and into its report."""
+    path = tmp_path / "east.ledger"
+    damaged = jaxcd.LedgerFile(path, data_set="e", budget=BUDGET)
+    path.write_bytes(b"no ledger")
+    net = Net(ledgers={"east": damaged}, dropouts=1)
+    net.release(jaxcd.Marginals())
+    (note,) = (note for note in net.notes if "'east'" in note)
+    assert "'east.ledger' is no whole ledger" in note and str(tmp_path) not in note
+
+
 @pytest.mark.parametrize("last", [None, "open", "roster"])
 def test_a_ledger_that_cannot_be_read_leaves_its_site_out(last: Any, tmp_path: Path) -> None:
     """As a site that does not answer; where the file is, is for its owner."""
