@@ -86,6 +86,7 @@ class _Blur:
     """
 
     matrix: np.ndarray
+    inverse: np.ndarray
     constant: float = 0.0
 
 
@@ -138,8 +139,9 @@ def channel_chi_square(
     Source:
         module docstring.
     """
+    matrix = np.asarray(blur, dtype=np.float64)
     return _chi_square(
-        np.asarray(tables, dtype=np.float64), _Blur(np.asarray(blur, dtype=np.float64), constant)
+        np.asarray(tables, dtype=np.float64), _Blur(matrix, np.linalg.inv(matrix), constant)
     )
 
 
@@ -148,7 +150,7 @@ def _chi_square(tables: np.ndarray, blur: _Blur) -> tuple[float, int]:
     n, dof = tables.sum(), k * (r - 1) * (c - 1)
     if dof == 0 or not n > 0:
         return 0.0, dof
-    inverse, shares = np.linalg.inv(blur.matrix), tables / n
+    inverse, shares = blur.inverse, tables / n
     corrected = np.tensordot(inverse, shares - blur.constant, axes=1)
     fit = _fit(shares, corrected, blur)
     basis = _coordinates(r, c)
@@ -243,11 +245,15 @@ class _PreparedChannelTest(CountingTest):
         if self._channels is None:
             strata = self._n_strata(query.given)
             cells = strata * self._cardinalities[query.x] * self._cardinalities[query.y]
-            return _Blur(self._keep * np.eye(strata), (1 - self._keep) / cells)
-        matrix = np.ones((1, 1))
+            every = np.eye(strata)
+            return _Blur(self._keep * every, every / self._keep, (1 - self._keep) / cells)
+        matrix: np.ndarray = np.ones((1, 1))
+        inverse: np.ndarray = np.ones((1, 1))
         for j in query.given:
+            # column by column: the product may be too near to singular for its inverse
             matrix = np.kron(matrix, self._channels[j].T)
-        return _Blur(matrix)
+            inverse = np.kron(inverse, np.linalg.inv(self._channels[j].T))
+        return _Blur(matrix, inverse)
 
     def restrict(self, rows: np.ndarray) -> _PreparedChannelTest:
         return _PreparedChannelTest(

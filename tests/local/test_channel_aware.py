@@ -29,7 +29,7 @@ from jaxcd.local import (
     randomise,
 )
 from jaxcd.local.channel_tests import ChannelAwareChiSquare, _linear, _quadratic, channel_chi_square
-from tests.helpers import coded, levelled, refused, simulated
+from tests.helpers import coded, levelled, refused, sampled, simulated
 
 
 def response(k: int, epsilon: float) -> np.ndarray:
@@ -309,3 +309,15 @@ def test_refusals():
     assert wide.admissible(Query.of(0, 1, (2, 3, 4))) and not wide.admissible(
         Query.of(0, 1, (2, 3, 4, 5))
     )
+
+
+@pytest.mark.parametrize("epsilon", [1e-12, 1e-9, 1e-6])
+def test_a_search_on_records_that_say_next_to_nothing_ends(epsilon):
+    """The channel of two conditioning columns is singular in float64, that of each is not."""
+    mechanism = jaxcd.local.KaryResponse(epsilon=epsilon)
+    data = sampled("cancer", 4_000)
+    test = ChannelAwareChiSquare(mechanism).prepare(data)
+    queries = [Query.of(0, 1, (2, 3)), Query.of(0, 1, (2, 3, 4))]
+    for query in queries:
+        found = test.evaluate(test.bucket(query), [query], alpha=0.05)
+        assert np.isfinite(found.statistic).all() and (found.log_pvalue <= 0).all()
