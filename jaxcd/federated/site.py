@@ -137,6 +137,9 @@ class Site:
             raise OptionError(f"message: {message.kind!r} is no request")
         if message.kind != "open" and message.run != self._run:
             raise OptionError(f"message: it is of the run {message.run!r}, which is not open here")
+        if message.kind in ("open", "roster") and message.round != -1:
+            # else each round would be a place of its own, and a closed run could be opened again
+            raise OptionError(f"message: {message.kind!r} comes before the first round only")
         place = message.run, message.kind, message.round
         if place in self._kept:
             known, reply = self._kept[place]

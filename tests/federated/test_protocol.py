@@ -428,6 +428,20 @@ def test_keys_are_told_once_and_for_enough_sites() -> None:
     assert "round 5 was not asked here" in refusal(site, dataclasses.replace(unmask, round=5))
 
 
+@pytest.mark.parametrize("kind", ["open", "roster"])
+def test_a_run_begins_once(kind: str, tmp_path: Path) -> None:
+    """An invitation or a list of sites of a later round would begin a closed run anew."""
+    ledger = jaxcd.LedgerFile(
+        tmp_path / "n", data_set="n", budget=dataclasses.replace(BUDGET, epsilon=9.0)
+    )
+    net = Net(ledgers={"north": ledger})
+    net.release(jaxcd.Marginals())
+    (first,) = (message for message in net.sent["north"] if message.kind == kind)
+    for round_ in (0, 7):
+        words = refusal(net.sites["north"], dataclasses.replace(first, round=round_))
+        assert "comes before the first round only" in words
+
+
 def test_a_second_run_needs_a_ledger(tmp_path: Path) -> None:
     site, messages = opened(Net())
     again = dataclasses.replace(messages[0], run="another")
