@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from jaxcd.data.arrow import raw_column
 from jaxcd.data.columns import RawColumn, encode
 from jaxcd.data.domain import Domain
+from jaxcd.data.held_types import held_type, holds_nothing
 from jaxcd.data.row_codes import check_type, code_of
 from jaxcd.data.rows import Columns
 from jaxcd.errors import DataError, JaxcdError, OptionError
@@ -160,6 +161,9 @@ class LazyEngine(Engine):
             ) from None
         self.name = str(taken.implementation.name).lower().replace("_", " ")
         _check_typed(self._frame)
+        kind = self._frame.implementation
+        # Of arrow and pandas, whose own expressions stop at a cell beyond the type they compare in.
+        self._is_streamed = kind.is_pyarrow() or kind.is_pandas_like()
         self._types = self._found_types()
         _check_columns(list(self._types), domain)
         nothing = [name for name in domain.names if self._holds_nothing(name)]
@@ -177,10 +181,13 @@ class LazyEngine(Engine):
         """The columns' types, as narwhals names them."""
         import narwhals as nw
 
-        types = dict(_without_rows(self.name, self._frame.collect_schema).items())
-        if self._frame.implementation.is_pandas_like():
+        if not self._is_streamed:
+            return dict(_without_rows(self.name, self._frame.collect_schema).items())
+        frame = nw.from_native(self._frame.to_native(), eager_only=True)
+        types = {name: held_type(frame[name]) for name in frame.columns}
+        if frame.implementation.is_pandas_like():
             # narwhals looks at the cells whether a column of objects is text
-            for name, kind in self._frame.to_native().dtypes.items():
+            for name, kind in frame.to_native().dtypes.items():
                 if str(kind) == "object":
                     types[name] = nw.Object()
         return types
@@ -190,8 +197,8 @@ class LazyEngine(Engine):
         import narwhals as nw
         import pyarrow as pa
 
-        if self._types[name] != nw.Unknown:
-            return False
+        if self._is_streamed or self._types[name] != nw.Unknown:
+            return holds_nothing(self._types[name])
         if self._frame.implementation.is_ibis():  # it gives text for all types it does not know
             kind = self._frame.to_native().schema()[name]
             return bool(kind.is_null() or str(getattr(kind, "raw_type", "")).strip('"') == "NULL")
@@ -259,9 +266,7 @@ class LazyEngine(Engine):
     def count(
         self, covers: Sequence[Columns], shapes: Sequence[tuple[int, ...]], told: Told
     ) -> list[NDArray[np.int64]]:
-        kind = self._frame.implementation
-        if kind.is_pyarrow() or kind.is_pandas_like():
-            # their own expressions stop at a cell that is beyond the type they compare in
+        if self._is_streamed:
             return self._of_stream(covers, shapes, told)
         self._check_collations()
         tables = []
@@ -347,7 +352,6 @@ class ParquetEngine(Engine):
 
     def __init__(self, path: Any, domain: Domain) -> None:
         import narwhals as nw
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
         given = [path] if isinstance(path, (str, Path)) else list(path)
@@ -356,10 +360,10 @@ class ParquetEngine(Engine):
         for file in self._files:
             schema = _without_rows(f"parquet file {str(file)!r}", partial(pq.read_schema, file))
             _check_columns(schema.names, domain)
-            types = nw.from_native(schema.empty_table()).schema
+            empty = nw.from_native(schema.empty_table(), eager_only=True)
             for name in domain.names:
-                if not pa.types.is_null(schema.field(name).type):
-                    check_type(name, types[name], domain[name])
+                if not holds_nothing(held := held_type(empty[name])):
+                    check_type(name, held, domain[name])
 
     def _batches(self, names: Sequence[str]) -> Generator[Any]:
         import pyarrow as pa

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from jaxcd.checks import counted
 from jaxcd.data.arrow_text import declared_order, text_of
 from jaxcd.data.columns import RawColumn, Unreadable, factorise
+from jaxcd.data.held_types import held_type, holds_nothing, is_read
 from jaxcd.errors import DataError
 
 _READ = "biufcOUT"
@@ -205,9 +206,12 @@ def raw_columns_of_series(name: str, cells: Any) -> RawColumn:
 def _raw_of_series(name: str, series: Any) -> RawColumn:
     import narwhals as nw
 
-    dtype = series.dtype
-    if _holds_nothing(series.to_native()):
+    held = held_type(series)
+    if holds_nothing(held):
         return RawColumn(name, uniques=(None,), inverse=np.zeros(len(series), np.int32))
+    if not is_read(held):
+        return _of_odd_type(name, held, len(series))
+    dtype = series.dtype
     if dtype.is_decimal():  # arrow's own cast to floats may miss the nearest one
         series = series.cast(nw.String)
     if dtype.is_float() or dtype.is_decimal():
@@ -223,13 +227,8 @@ def _raw_of_series(name: str, series: Any) -> RawColumn:
         )
     if dtype == nw.Object:
         return _raw_of_cells(name, _objects(series.to_list()))
-    if dtype == nw.Unknown:  # such as pandas' sparse numbers and periods
-        own = getattr(series.to_native(), "dtype", np.dtype("V"))
-        if own.kind in "biufc":
-            return _raw_of_cells(name, np.asarray(series.to_numpy()))
-        dtype = own
-    if dtype not in (nw.String, nw.Categorical, nw.Enum):
-        return _of_odd_type(name, dtype, len(series))
+    if dtype == nw.Unknown:  # such as pandas' sparse numbers
+        return _raw_of_cells(name, np.asarray(series.to_numpy()))
     try:
         cells = series.to_list()
     except UnicodeDecodeError:  # arrow's text is whatever bytes a writer put there
@@ -252,14 +251,6 @@ def _arrow_of(cells: Any) -> Any:
     import pyarrow as pa
 
     return cells if isinstance(cells, (pa.Array, pa.ChunkedArray)) else pa.array(cells)
-
-
-def _holds_nothing(cells: Any) -> bool:
-    """Whether a native series or array is of the type that has nothing but missing cells (polars'
-    Null, arrow's null): what a column becomes where no cell of it is filled.
-    """
-    kind = getattr(cells, "type", None) if not hasattr(cells, "dtype") else cells.dtype
-    return str(kind).casefold().removesuffix("[pyarrow]") == "null"
 
 
 def _of_odd_type(name: str, dtype: object, n_rows: int) -> RawColumn:

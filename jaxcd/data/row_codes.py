@@ -29,6 +29,8 @@ def _kind(dtype: Any) -> str:
     """What the cells of a column are: "truth", "whole", "number" or "text"; else "odd"."""
     import narwhals as nw
 
+    if not isinstance(dtype, nw.dtypes.DType):  # narwhals has no word for it
+        return "odd"
     if dtype == nw.Boolean:
         return "truth"
     if dtype.is_integer():

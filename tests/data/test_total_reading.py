@@ -8,6 +8,7 @@ import math
 from decimal import Decimal
 from enum import IntEnum
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jaxcd.data import Binned, Categorical, Dataset, Domain, Numeric, Ordinal, read_csv
+from jaxcd.data import Binned, Categorical, Dataset, Domain, Numeric, Ordinal, Table, read_csv
+from jaxcd.data.sources import as_data
 from jaxcd.errors import DataError, DomainError
 from tests.helpers import refused
 
@@ -117,6 +119,68 @@ def test_a_type_is_refused_whatever_its_cells_are(kind: Any) -> None:
         series = pl.Series(cells, dtype=kind)
         with pytest.raises(DataError, match="column 'x' holds values of type"):
             Dataset.from_frame(pl.DataFrame({"x": series, "y": [0, 1]}), domain=domain)
+
+
+def _tables_of(cells: Any, kind: str, folder: Path, **more: Any) -> Any:
+    frame = pa.table({"x": cells, "y": [0, 1], **more})
+    if kind == "parquet":
+        pa.parquet.write_table(frame, folder / "t.parquet")
+        return folder / "t.parquet"
+    return frame.to_pandas(types_mapper=pd.ArrowDtype) if kind == "pandas" else frame
+
+
+@pytest.mark.parametrize("door", ["arrow", "pandas", "parquet"])
+@pytest.mark.parametrize(
+    ("cells", "word"),
+    [
+        (pa.array([Decimal(100), None], pa.decimal128(10, -2)), r"decimal128\(10, -2\)"),
+        (pa.array([Decimal(1), None], pa.decimal256(50, 2)), r"decimal256\(50, 2\)"),
+        (pa.array([0, None], pa.date32()).dictionary_encode(), "Date"),
+    ],
+)
+def test_a_type_without_text_or_numbers_is_named_or_ignored(
+    cells: Any, word: str, door: str, tmp_path: Path
+) -> None:
+    if door == "parquet" and "-2" in word:
+        return  # parquet has no such type
+    y = Ordinal((0, 1))
+    domain, rest = Domain({"x": y, "y": y}), Domain({"y": y, "z": y}, ignored={"x": "odd"})
+    table = _tables_of(cells, door, tmp_path)
+    for read_it in (partial(as_data, private=True), _table_of):
+        with pytest.raises(DataError, match=f"column 'x' holds values of type {word}"):
+            read_it(table, domain)
+    table = _tables_of(cells, door, tmp_path, z=[1, 0])
+    assert as_data(table, rest, private=True).codes.tolist() == [[0, 1], [1, 0]]
+    assert _table_of(table, rest).counts([(0, 1)])[0].tolist() == [[0, 1], [1, 0]]
+
+
+def _table_of(table: Any, domain: Domain) -> Table:
+    if isinstance(table, Path):
+        return Table.parquet(table, domain=domain, n_samples=2, snapshot="now")
+    return Table(table, domain=domain, n_samples=2, snapshot="now")
+
+
+@pytest.mark.parametrize(
+    "levels", [pd.interval_range(0, 2), pd.to_datetime(["2020-01-01", "2021-01-01"])]
+)
+@pytest.mark.parametrize("ordered", [False, True])
+def test_a_categorical_of_no_text_and_no_numbers_is_refused(levels: Any, ordered: bool) -> None:
+    domain = Domain({"x": Categorical(("(0, 1]", "(1, 2]")), "y": Ordinal((0, 1))})
+    for codes in ([0, 1], [-1, -1]):
+        cells = pd.Categorical.from_codes(codes, levels, ordered=ordered)
+        frame = pd.DataFrame({"x": cells, "y": [0, 1]})
+        with pytest.raises(DataError, match="column 'x' holds values of type"):
+            Dataset.from_frame(frame, domain=domain)
+        with pytest.raises(DataError, match="column 'x' holds values of type"):
+            _table_of(frame, domain)
+
+
+def test_a_dictionary_of_numbers_goes_into_bins_at_every_door(tmp_path: Path) -> None:
+    domain = Domain({"x": Binned((0, 1, 2)), "y": Ordinal((0, 1))})
+    for door in ("arrow", "pandas", "parquet"):
+        table = _tables_of(pa.array([0, 1]).dictionary_encode(), door, tmp_path)
+        assert as_data(table, domain, private=True).codes.tolist() == [[0, 0], [1, 1]]
+        assert _table_of(table, domain).counts([(0, 1)])[0].tolist() == [[1, 0], [0, 1]]
 
 
 @pytest.mark.parametrize(

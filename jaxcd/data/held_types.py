@@ -1,0 +1,54 @@
+"""What the type of a frame's column says that its cells are; no cell is looked at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["held_type", "holds_nothing", "is_read"]
+
+
+def held_type(series: Any) -> Any:
+    """The type of the cells of narwhals's series, in its words: of a dictionary that of the levels.
+    The frame's own type where narwhals has no word for it.
+    """
+    import narwhals as nw
+
+    native = series.to_native()
+    own = native.dtype if hasattr(native, "dtype") else native.type
+    try:
+        found = series.dtype
+    except ValueError:  # of an arrow decimal with a negative scale
+        return own
+    if found in (nw.Categorical, nw.Enum) and (levels := _levels_of(own)) is not None:
+        return held_type(nw.from_native(levels, series_only=True))
+    return own if found == nw.Unknown else found
+
+
+def _levels_of(own: Any) -> Any:
+    """A series of the type of the levels of arrow's dictionaries and pandas' categoricals; None of
+    those of polars, which are text.
+    """
+    own = getattr(own, "pyarrow_dtype", own)
+    if hasattr(own, "value_type"):
+        import pyarrow as pa
+
+        return pa.chunked_array([], type=own.value_type)
+    levels: Any = getattr(own, "categories", None)
+    return levels.to_series() if hasattr(levels, "to_series") else None
+
+
+def holds_nothing(held: Any) -> bool:
+    """Whether it is the type that has nothing but missing cells (polars' Null, arrow's null): what
+    a column becomes where no cell of it is filled.
+    """
+    return str(held).casefold().removesuffix("[pyarrow]") == "null"
+
+
+def is_read(held: Any) -> bool:
+    """Whether cells of this type are text, numbers, truth values, or objects of any kind."""
+    import narwhals as nw
+
+    if not isinstance(held, nw.dtypes.DType):  # such as pandas' sparse numbers and periods
+        return getattr(held, "kind", "V") in "biufc"
+    texts = (nw.String, nw.Categorical, nw.Enum)
+    return bool(held.is_numeric() or held in (nw.Boolean, nw.Object, *texts))
