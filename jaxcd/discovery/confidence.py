@@ -141,8 +141,8 @@ def edge_confidence(
         >>> sure.of("Smoker", "Cancer").adjacent > 0.9
         True
     """
-    for argument, number, first in (("n_draws", n_draws, 1), ("seed", seed, 0)):
-        check_whole(argument, number, first, cure=f"give one such as {50 * first}")
+    check_whole("n_draws", n_draws, 1, cure="give one such as 50")
+    check_whole("seed", seed, 0, 2**63 - 1, cure="give one such as 0")
     if run is not None and not isinstance(run, DiscoveryResult):
         raise OptionError(
             f"run: a {type(run).__name__} is not a DiscoveryResult; use what the search returned, "

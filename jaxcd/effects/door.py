@@ -224,7 +224,7 @@ def drawn_graphs(
         (3, True)
     """
     check_whole("n_draws", n_draws, 0, cure="20 is usual")
-    check_whole("seed", seed, 0, cure="give one such as 0")
+    check_whole("seed", seed, 0, 2**63 - 1, cure="give one such as 0")
     first = search_release(release, knowledge=knowledge).graph
     graphs = [first]
     if n_draws:

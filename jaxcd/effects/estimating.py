@@ -315,7 +315,7 @@ class LinearEstimator(Estimator):
         if levels is not None:
             try:
                 start, end = (float(value) for value in levels)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 start = end = math.nan
             if not math.isfinite(end - start):
                 raise OptionError(
@@ -374,6 +374,7 @@ def estimator_of(
 
 def _place(column: Any, name: str, argument: str, level: Any) -> int:
     known = list(column.levels)
+    level = level.tolist() if hasattr(level, "tolist") else level  # no array, which equals in parts
     for place, own in enumerate(known):
         if type(own) is type(level) and own == level:
             return place

@@ -378,7 +378,8 @@ def profile_of_tables(
         shaped = zip(parts, tables, strict=True)
         found += noise([part.reshape(table.shape) for part, table in shaped])
     kappa = found / taken if noise is not None and min(found, taken) > 0 else 1.0
-    loss = kappa * float(special.chdtri(1, 1 - level)) / 2
+    # A level below 2^-53 leaves 1: no set is likely, and nothing to divide by.
+    loss = kappa * float(special.chdtri(1, min(1 - level, 1 - 2.0**-53))) / 2
     estimate = min(max(estimate, -functional.span), functional.span)
     # Where to begin looking for t.
     about = max(math.sqrt(max(taken, 1e-300) / 2 / loss) * n, 1e-9)

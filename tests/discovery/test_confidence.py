@@ -272,7 +272,14 @@ def test_draws_are_searched_as_the_run_was(discrete: jaxcd.Dataset) -> None:
 
 def test_arguments_are_checked(discrete: jaxcd.Dataset) -> None:
     bought = jaxcd.release(discrete, jaxcd.Histogram(), budget=jaxcd.NO_PRIVACY)
-    for wrong in ({"n_draws": 0}, {"n_draws": True}, {"seed": -1}, {"seed": 0.5}, {"run": "graph"}):
+    for wrong in (
+        {"n_draws": 0},
+        {"n_draws": True},
+        {"seed": -1},
+        {"seed": 0.5},
+        {"run": "graph"},
+        {"seed": 2**63},
+    ):
         pytest.raises(OptionError, edge_confidence, bought, **wrong)
     pytest.raises(OptionError, edge_confidence, discrete)
 

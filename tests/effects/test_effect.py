@@ -711,6 +711,11 @@ def test_refusals() -> None:
     for levels in ({"yes", "no"}, {"yes": 1, "no": 0}, "yn"):
         with pytest.raises(OptionError, match=r"not two levels \(from, to\) of 'smoke'"):
             jaxcd.effect(FREE, **options, levels=levels)
+    for odd in ({"levels": np.eye(2)}, {"outcome_level": np.ones(2)}):
+        with pytest.raises(OptionError, match="no level of"):
+            jaxcd.effect(FREE, **options, **odd)
+    with pytest.raises(OptionError, match="seed"):
+        jaxcd.effect(FREE, treatment="smoke", outcome="dysp", seed=2**63)
     for whole_graph in (0, "no"):
         with pytest.raises(OptionError, match="whole_graph"):
             jaxcd.effect(FREE, **options, whole_graph=whole_graph)
@@ -725,11 +730,18 @@ def test_refusals() -> None:
         jaxcd.effect(FREE, treatment="smoke", outcome="dysp", graph=cyclic)
 
 
+def test_an_interval_of_next_to_no_level_is_the_estimate() -> None:
+    for release in (FREE, bought()):
+        options = {"treatment": "smoke", "outcome": "dysp", "graph": ASIA.dag, "level": 1e-300}
+        found = jaxcd.effect(release, **options)
+        assert found.low == pytest.approx(found.estimate) == pytest.approx(found.high)
+
+
 def test_two_numbers_of_a_numeric_treatment_have_an_order() -> None:
     rows = np.random.default_rng(0).normal(size=(100, 2))
     release = moments({"a": rows[:, 0], "b": rows[:, 1]})
     graph = nx.DiGraph([("a", "b")])
-    for levels in ({0.0, 1.0}, "01", (1.0,), 1.0):
+    for levels in ({0.0, 1.0}, "01", (1.0,), 1.0, (10**400, 0)):
         with pytest.raises(OptionError, match="'a'"):
             jaxcd.effect(release, treatment="a", outcome="b", graph=graph, levels=levels)
 
