@@ -184,13 +184,7 @@ class LazyEngine(Engine):
         if not self._is_streamed:
             return dict(_without_rows(self.name, self._frame.collect_schema).items())
         frame = nw.from_native(self._frame.to_native(), eager_only=True)
-        types = {name: held_type(frame[name]) for name in frame.columns}
-        if frame.implementation.is_pandas_like():
-            # narwhals looks at the cells whether a column of objects is text
-            for name, kind in frame.to_native().dtypes.items():
-                if str(kind) == "object":
-                    types[name] = nw.Object()
-        return types
+        return {name: held_type(frame[name]) for name in frame.columns}
 
     def _holds_nothing(self, name: str) -> bool:
         """Whether a column is of the type that has nothing but nulls."""

@@ -15,26 +15,27 @@ def held_type(series: Any) -> Any:
 
     native = series.to_native()
     own = native.dtype if hasattr(native, "dtype") else native.type
+    if str(own) == "object":  # of pandas; narwhals would look at the cells whether they are text
+        return nw.Object()
     try:
         found = series.dtype
     except ValueError:  # of an arrow decimal with a negative scale
         return own
-    if found in (nw.Categorical, nw.Enum) and (levels := _levels_of(own)) is not None:
-        return held_type(nw.from_native(levels, series_only=True))
+    # The levels of polars are text.
+    if found in (nw.Categorical, nw.Enum) and not series.implementation.is_polars():
+        return held_type(nw.from_native(_levels_of(own), series_only=True))
     return own if found == nw.Unknown else found
 
 
 def _levels_of(own: Any) -> Any:
-    """A series of the type of the levels of arrow's dictionaries and pandas' categoricals; None of
-    those of polars, which are text.
-    """
+    """A series of the type of the levels of arrow's dictionaries and pandas' categoricals."""
     own = getattr(own, "pyarrow_dtype", own)
     if hasattr(own, "value_type"):
         import pyarrow as pa
 
         return pa.chunked_array([], type=own.value_type)
-    levels: Any = getattr(own, "categories", None)
-    return levels.to_series() if hasattr(levels, "to_series") else None
+    # Of objects that all are text pandas makes texts, unless it is told the type.
+    return own.categories.to_series().astype(own.categories.dtype)
 
 
 def holds_nothing(held: Any) -> bool:

@@ -273,9 +273,12 @@ def test_whole_numbers_of_128_bits() -> None:
 
 @pytest.mark.parametrize("cells", [["u", "v"], ["u", 1], [None, None]])
 def test_objects_of_pandas_are_refused_whatever_they_are(cells: list[object]) -> None:
-    objects = pd.DataFrame({"a": pd.Series(cells, dtype=object), "b": ["s", "s"]})
-    with pytest.raises(DataError, match="'a' holds values of type Object"):
-        jaxcd.Table(objects, domain=DOMAIN, n_samples=2, snapshot="now")
+    objects = pd.Series(cells, dtype=object)
+    levels = pd.Index([cell for cell in cells if cell is not None], dtype=object)
+    for column in (objects, pd.Categorical.from_codes([-1, -1], levels)):
+        frame = pd.DataFrame({"a": column, "b": ["s", "s"]})
+        with pytest.raises(DataError, match="'a' holds values of type Object"):
+            jaxcd.Table(frame, domain=DOMAIN, n_samples=2, snapshot="now")
 
 
 def same(one: jaxcd.Release, other: jaxcd.Release) -> None:
