@@ -424,9 +424,9 @@ class Numeric:
 
     Args:
         lower: The lowest value the column could take, in the column's units; None with ``upper``
-            None: not declared.  Private ranks tell numbers of a column without bounds apart by .008
-            or .016 near 0 and by about 1 % of their size elsewhere; those with bounds by a small
-            part of their distance.
+            None: not declared.  Private ranks tell numbers of a column without bounds apart by .002
+            to .016 near 0, by about 1 % of their size elsewhere, and not beyond 4.4 million; those
+            with bounds by a small part of their distance.
         upper: The highest value the column could take.
         other: The value that a cell without a number counts as, where a table is read without
             errors; None is the middle of the bounds, or 0 where none are declared.

@@ -109,8 +109,8 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "ledger-file-unchecked",
         "privacy.ledger_file:LedgerFile._take",
-        "digest != _digest(self._digest, content) or",
-        "",
+        "if digest != _digest(self._digest, content):",
+        "if False:",
         "ledger file: an edited file is refused",
     ),
     Bug(
