@@ -194,26 +194,8 @@ def _show_confidence(
     given: Collection[Collection[str]],
 ) -> None:
     """How sure the edges are that were not given, and what the numbers are."""
-    rows = [row for row in confidence.table(graph) if {row.a, row.b} not in given]
-    edges = [graph.edge(row.a, row.b) for row in rows]
-    words = [
-        f"{row.a}  {row.b}  (not found)" if edge is None else str(edge)
-        for row, edge in zip(rows, edges, strict=True)
-    ]
-    width = max(map(len, words), default=0)
-    directions = any(row.forward is not None for row in rows)
     console.print(Text("Confidence in the edges", style="bold"))
-    if directions:
-        console.print(f"  {'':<{width}}  joined     -->     <--     ---")
-    for text, row in zip(words, rows, strict=True):
-        shares = (row.adjacent, row.forward, row.backward, row.undirected)
-        console.print(
-            f"  {text:<{width}}"
-            + "".join("" if share is None else f"{share:8.2f}" for share in shares)
-        )
-    if confidence.meaning:
-        console.print(f"  {confidence.meaning}")
-    console.print(f"  ({confidence.method})")
+    console.print(confidence.in_words(graph, given=given))
     console.print()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -170,6 +170,44 @@ class EdgeConfidence:
             for i, j in np.argwhere(np.triu(self.adjacency >= least, 1) & ~graph.adjacency).tolist()
         ]
         return (*rows, *(self.of(self.names[i], self.names[j]) for _, i, j in sorted(others)))
+
+    def in_words(self, graph: MixedGraph, *, given: Collection[Collection[str]] = ()) -> str:
+        """The table for people, a line each, with what the numbers are.
+
+        Args:
+            graph: over the same names.
+            given: pairs that are left out: what was known before.
+
+        Raises:
+            GraphError: the names differ.
+
+        Example:
+            >>> import numpy as np
+            >>> from jaxcd.discovery import EdgeConfidence
+            >>> from jaxcd.graphs import MixedGraph
+            >>> adjacency = np.array([[0.0, 0.9], [0.9, 0.0]])
+            >>> shares = EdgeConfidence(("a", "b"), adjacency, None, None, 10, "ten draws")
+            >>> print(shares.in_words(MixedGraph.from_edges(["a", "b"], ["a --- b"])))
+              a --- b    0.90
+              (ten draws)
+        """
+        rows = [row for row in self.table(graph) if {row.a, row.b} not in given]
+        edges = [graph.edge(row.a, row.b) for row in rows]
+        words = [
+            f"{row.a}  {row.b}  (not found)" if edge is None else str(edge)
+            for row, edge in zip(rows, edges, strict=True)
+        ]
+        width = max(map(len, words), default=0)
+        lines = []
+        if any(row.forward is not None for row in rows):
+            lines.append(f"  {'':<{width}}  joined     -->     <--     ---")
+        for text, row in zip(words, rows, strict=True):
+            shares = (row.adjacent, row.forward, row.backward, row.undirected)
+            numbers = ("" if share is None else f"{share:8.2f}" for share in shares)
+            lines.append(f"  {text:<{width}}{''.join(numbers)}")
+        if self.meaning:
+            lines.append(f"  {self.meaning}")
+        return "\n".join([*lines, f"  ({self.method})"])
 
     def reordered(self, names: Iterable[str]) -> EdgeConfidence:
         """The same with its nodes in another order.

@@ -12,6 +12,7 @@ from jaxcd.checks import counted
 from jaxcd.discovery.edge_shares import EdgeConfidence
 from jaxcd.frozen import FrozenDict
 from jaxcd.graphs import MixedGraph
+from jaxcd.graphs.knowledge import given_edges
 from jaxcd.privacy import PrivacyCost
 from jaxcd.privacy.certificate import Certified
 
@@ -151,7 +152,11 @@ class DiscoveryResult(Certified):
             if self.exhausted
             else ""
         )
-        return f"{self.graph}\nGuarantee: {self.cost}{ended}"
+        sure = ""
+        if self.confidence is not None:
+            words = self.confidence.in_words(self.graph, given=given_edges(self.info))
+            sure = f"\nConfidence in the edges:\n{words}"
+        return f"{self.graph}{sure}\nGuarantee: {self.cost}{ended}"
 
     def plot(self, ax: Any = None) -> Any:
         """Draws the graph with matplotlib, sure edges (:attr:`confidence`) in thick lines; returns

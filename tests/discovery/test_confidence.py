@@ -245,6 +245,15 @@ def test_shares_add_up_and_repeat(discrete: jaxcd.Dataset) -> None:
     with_it = run.with_confidence(first.reordered(run.graph.names[::-1]))
     assert with_it.confidence is not None and with_it.confidence.names == run.graph.names
     assert with_it.graph == run.graph and run.confidence is None
+    for edge in run.graph.edges():
+        sure = with_it.confidence.of(edge.a, edge.b).adjacent
+        shown = next(
+            line
+            for line in str(with_it).split("Confidence")[1].splitlines()
+            if line.strip().startswith(str(edge))
+        )
+        assert float(shown.removeprefix(f"  {edge}").split()[0]) == pytest.approx(sure, abs=0.005)
+    assert "Confidence" not in str(run)
 
 
 def test_draws_are_searched_as_the_run_was(discrete: jaxcd.Dataset) -> None:
