@@ -41,7 +41,7 @@ from jaxcd.privacy import Budget, NoiseSource, NoPrivacy, PrivacyFilter, Unit, k
 from jaxcd.privacy.accountant import BY_PERSON_ONLY
 from jaxcd.queries.door import check_unit, public_count
 from jaxcd.releases import Release, ReleaseKind
-from jaxcd.releases.base import check_is_kind
+from jaxcd.releases.kind import check_is_kind
 
 __all__ = ["Algorithm", "Choice", "choose", "discover", "release", "resolve", "search"]
 

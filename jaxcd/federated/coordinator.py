@@ -33,7 +33,8 @@ from jaxcd.privacy import (
     keeps_what_is_paid,
     open_account,
 )
-from jaxcd.releases.base import Release, ReleaseKind, kind_to_json
+from jaxcd.releases.base import Release
+from jaxcd.releases.kind import ReleaseKind, kind_to_json
 from jaxcd.releases.tables.questions import Answer, Question
 
 __all__ = ["Coordinator", "FederatedDoor"]

@@ -14,7 +14,7 @@ from jaxcd.federated.federation import Federation
 from jaxcd.federated.lines import LocalLine
 from jaxcd.federated.site import Site
 from jaxcd.privacy import Budget, NoiseSource, PrivacyFilter, SimulatedNoise
-from jaxcd.releases.base import ReleaseKind
+from jaxcd.releases.kind import ReleaseKind
 
 __all__ = ["federate", "site_noise"]
 

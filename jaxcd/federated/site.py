@@ -26,7 +26,7 @@ from jaxcd.privacy import Accountant, NoiseSource, PrivacyFilter, open_account, 
 from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.privacy.sensitive import exact_values
 from jaxcd.queries import Door
-from jaxcd.releases.base import kind_from_json
+from jaxcd.releases.kind import kind_from_json
 from jaxcd.releases.tables.questions import Question
 
 __all__ = ["Site"]

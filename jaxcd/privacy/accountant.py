@@ -168,10 +168,6 @@ class Accountant:
         """The classes that took part and whose claims are not jaxcd's own, by name."""
         return tuple(sorted({*self._claims, *unregistered(*self._sources)}))
 
-    def involve(self, *parts: object) -> None:
-        """Note further objects whose claims the run rests on."""
-        self._claims = tuple(sorted({*self._claims, *unregistered(*parts)}))
-
     def charge(self, event: PrivacyEvent) -> int:
         """Charge the ledger and return the event's index; see :meth:`Ledger.charge`."""
         found: int = self._ledger.charge(event)

@@ -157,7 +157,6 @@ class LedgerFile(PrivacyFilter):
         self._records: list[dict[str, Any]] = []
         self._events: list[PrivacyEvent] = []
         self._sums, self._count, self._digest, self._end = Sums(), 0, _START, 0
-        self._analysis: dict[str, Any] = {}
         with self._lock:
             if not self._path.exists():
                 self._make(data_set, budget, 0.0 if failure_delta is None else failure_delta)

@@ -2,11 +2,12 @@
 post-processing.
 """
 
-from jaxcd.releases.base import Release, ReleaseKind, paid
+from jaxcd.releases.base import Release
 from jaxcd.releases.contrast_moments import ContrastMoments, release_contrast_moments
 from jaxcd.releases.features.canonical_correlation import CanonicalCorrelation
 from jaxcd.releases.features.feature_covariances import Features, ReleasedFeatures
 from jaxcd.releases.features.feature_score import FeatureScore
+from jaxcd.releases.kind import ReleaseKind, paid
 from jaxcd.releases.moments.gaussian_score import GaussianScore
 from jaxcd.releases.moments.second_moments import ReleasedSecondMoments, SecondMoments
 from jaxcd.releases.plans import Plan

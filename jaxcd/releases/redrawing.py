@@ -24,7 +24,8 @@ import numpy as np
 from jaxcd.data import Dataset
 from jaxcd.errors import OptionError
 from jaxcd.privacy import NO_PRIVACY, Budget, NoiseSource, SimulatedNoise, paying
-from jaxcd.releases.base import Release, ReleaseKind
+from jaxcd.releases.base import Release
+from jaxcd.releases.kind import ReleaseKind
 
 __all__ = ["FittedModel", "generator", "redrawn", "release_again"]
 

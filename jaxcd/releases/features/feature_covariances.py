@@ -69,21 +69,13 @@ from jaxcd.ops.tilted_moments import ExactSum, conversion_error, pack, unpack
 from jaxcd.privacy import Accountant, Budget, Ledger, PrivacyCost, gaussian, split
 from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.queries import Door
-from jaxcd.releases.base import (
-    Parts,
-    Release,
-    ReleaseKind,
-    Scores,
-    Tests,
-    facts_of_rows,
-    finite_array,
-    paid,
-)
+from jaxcd.releases.base import Parts, Release, Scores, Tests, facts_of_rows, finite_array
 from jaxcd.releases.bought_ranks import bought_ranks, share_of_maps, spread
 from jaxcd.releases.features.canonical_correlation import LEAST_EIGENVALUE, feature_tests
 from jaxcd.releases.features.feature_models import fit_features
 from jaxcd.releases.features.feature_score import FeatureScore
 from jaxcd.releases.features.known_pairs import NOISY_SHARE, in_known_pairs
+from jaxcd.releases.kind import ReleaseKind, paid
 from jaxcd.releases.plans import Plan
 from jaxcd.releases.release_file import first_edition_charges
 from jaxcd.scores.base import LocalScore
@@ -269,13 +261,8 @@ class Features(ReleaseKind):
 
     def plan(self, domain: Domain, n_samples: int, *, budget: Budget) -> Plan:
         """n times the noise on a correlation of two features."""
-        ledger = Ledger(budget)
-        if not ledger.remaining_rho > 0:
-            raise OptionError(
-                "budget: features need Gaussian noise and delta > 0; give the budget a delta such "
-                "as 1e-6"
-            )
-        rho = ledger.remaining_rho
+        self.check_delta(budget)
+        rho = Ledger(budget).remaining_rho
         rho *= self.shares(domain, n_samples, rho=rho)[1]
         kind = self.chosen(domain, n_samples, rho=rho)
         sizes = [size for size in kind.sizes(_without_marks(domain)) if size > 0]

@@ -32,23 +32,15 @@ import jax
 import numpy as np
 
 from jaxcd.checks import check_number, check_weights, is_number
-from jaxcd.data import Domain, Numeric
+from jaxcd.data import Domain
 from jaxcd.data.rows import Block
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.ops import tilted_moments as tilted
 from jaxcd.privacy import Accountant, Budget, Ledger, PrivacyCost, gaussian, planned_sigma, split
 from jaxcd.privacy.claims import PUBLIC, GuaranteeClaim
 from jaxcd.queries import Door
-from jaxcd.releases.base import (
-    Parts,
-    Release,
-    ReleaseKind,
-    Scores,
-    Tests,
-    facts_of_rows,
-    finite_array,
-    paid,
-)
+from jaxcd.releases.base import Parts, Release, Scores, Tests, facts_of_rows, finite_array
+from jaxcd.releases.kind import ReleaseKind, check_complete_numeric, paid
 from jaxcd.releases.moments.bought_units import bought_units
 from jaxcd.releases.moments.fisher_z import moment_tests
 from jaxcd.releases.moments.gaussian_score import GaussianScore
@@ -164,19 +156,7 @@ class SecondMoments(ReleaseKind):
                 1e150.
             OptionError: centres or scales are of other columns.
         """
-        others = [name for name in domain.names if not isinstance(domain[name], Numeric)]
-        if others:
-            raise DomainError(
-                f"data: the columns {others} are not numeric; use Marginals or Histogram for "
-                "discrete columns, or leave them out "
-                "with data.select(names)"
-            )
-        holes = [name for name, column in domain.columns.items() if column.missing is not None]
-        if holes:
-            raise DomainError(
-                f"data: the columns {holes} may have missing cells, and second moments have no "
-                'place for them; use Features, or Marginals with "bins" in the domain'
-            )
+        check_complete_numeric(domain, "second moments")
         wide = {name: domain[name].bounds for name in domain.names}
         far = [name for name, ends in wide.items() if ends and max(map(abs, ends)) > _FARTHEST]
         if far:
@@ -198,13 +178,9 @@ class SecondMoments(ReleaseKind):
         times that on a correlation.
         """
         self.check(domain, n_samples)
+        self.check_delta(budget)
         ledger = Ledger(budget)
         bought = self.scale_share if self.centres is None or self.scales is None else 0.0
-        if not ledger.remaining_rho > 0:
-            raise OptionError(
-                "budget: second moments need Gaussian noise and delta > 0; give the budget a "
-                "delta such as 1e-6"
-            )
         rho = ledger.remaining_rho * (1 - bought) * self.shares[-1] / sum(self.shares)
         units = np.ones(domain.n_columns)
         rate = tilted.best_rate(units, n_samples=n_samples, anchor=_ANCHOR, rho=rho)

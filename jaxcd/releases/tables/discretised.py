@@ -39,8 +39,9 @@ from jaxcd.graphs import Knowledge
 from jaxcd.privacy import Accountant, Budget, Ledger, split
 from jaxcd.privacy.claims import PUBLIC, GuaranteeClaim
 from jaxcd.queries import Door
-from jaxcd.releases.base import Release, ReleaseKind, check_is_kind, kind_from_json, paid
+from jaxcd.releases.base import Release
 from jaxcd.releases.bought_ranks import bought_ranks, quantiles, share_of_maps
+from jaxcd.releases.kind import ReleaseKind, check_is_kind, kind_from_json, paid
 from jaxcd.releases.plans import Plan
 from jaxcd.releases.tables.marginals import Marginals
 
@@ -196,11 +197,7 @@ class Discretised(ReleaseKind):
 
     def plan(self, domain: Domain, n_samples: int, *, budget: Budget) -> Plan:
         """What ``of`` can see in tables of the bins, with its share of the budget."""
-        if not budget.delta > 0:
-            raise OptionError(
-                "budget: quantiles need Gaussian noise and delta > 0; give the budget a delta such "
-                "as 1e-6"
-            )
+        self.check_delta(budget)
         if self.bins is None:
             return self.chosen(domain, n_samples, budget=budget).plan(
                 domain, n_samples, budget=budget
@@ -225,9 +222,10 @@ class Discretised(ReleaseKind):
                 of_maps, left = split(total, (share, 1 - share))
                 rest = accountant.stage(epsilon=0.0, rho=left)
         bins = _bought_bins(door, accountant, options.bins or _BINS[0][0], rho=of_maps)
-        found = self.of.buy(door.in_bins(bins), rest)
+        of_bins = self.of.buy(door.in_bins(bins), rest)
         bought = replace(self, share=options.share)
-        return replace(found, bought=bought, **paid(accountant))  # type: ignore[type-var]
+        found: Release = replace(of_bins, bought=bought, **paid(accountant))
+        return found
 
 
 def _steps(column: Numeric, cuts: list[float]) -> list[float]:

@@ -32,7 +32,8 @@ from jaxcd.ops.interactions import interaction, subsets
 from jaxcd.privacy import Accountant, Budget, Ledger, PrivacyCost, Unit
 from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.queries import Door
-from jaxcd.releases.base import Release, ReleaseKind, facts_of_rows, paid
+from jaxcd.releases.base import Release, facts_of_rows
+from jaxcd.releases.kind import ReleaseKind, paid
 from jaxcd.releases.plans import Plan
 from jaxcd.releases.redrawing import redrawn
 from jaxcd.releases.tables.fitted_tables import CellModel

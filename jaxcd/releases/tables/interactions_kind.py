@@ -18,7 +18,7 @@ from jaxcd.graphs import Knowledge
 from jaxcd.ops.interactions import interaction_sensitivity_squared
 from jaxcd.privacy import Budget, Ledger, NoPrivacy
 from jaxcd.queries import Door
-from jaxcd.releases.base import ReleaseKind
+from jaxcd.releases.kind import ReleaseKind
 from jaxcd.releases.plans import Plan
 from jaxcd.releases.tables import marginal_screen as screen
 from jaxcd.releases.tables.marginal_purchase import pairs_sensitivity

@@ -47,7 +47,7 @@ from jaxcd.ops.interactions import cell_variance, subsets
 from jaxcd.privacy import Accountant, Budget
 from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.queries import Door
-from jaxcd.releases.base import ReleaseKind, paid
+from jaxcd.releases.kind import ReleaseKind, paid
 from jaxcd.releases.tables import log_linear_choice as choice
 from jaxcd.releases.tables import log_linear_fit as fit
 from jaxcd.releases.tables import marginal_screen as screen

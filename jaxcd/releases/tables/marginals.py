@@ -51,7 +51,7 @@ from jaxcd.graphs import Knowledge
 from jaxcd.privacy import Accountant, Budget, Ledger, range_to_gdp_rho
 from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.queries import Door
-from jaxcd.releases.base import ReleaseKind, paid
+from jaxcd.releases.kind import ReleaseKind, paid
 from jaxcd.releases.tables import marginal_screen as screen
 from jaxcd.releases.tables.available_interactions import levels_by_known_rows
 from jaxcd.releases.tables.interactions_kind import InteractionsKind, KnownPairs

@@ -28,7 +28,8 @@ from jaxcd.ops.interactions import (
 )
 from jaxcd.ops.nearest_interactions import nearest_interactions
 from jaxcd.privacy import PrivacyCost
-from jaxcd.releases.base import Release, ReleaseKind, facts_of_rows
+from jaxcd.releases.base import Release, facts_of_rows
+from jaxcd.releases.kind import ReleaseKind
 from jaxcd.releases.redrawing import redrawn
 from jaxcd.releases.tables.available_interactions import (
     AvailableInteractions,

@@ -45,9 +45,9 @@ import numpy as np
 from scipy import special
 
 from jaxcd.checks import check_number, check_weights, check_whole, counted
-from jaxcd.data import Domain, Numeric
+from jaxcd.data import Domain
 from jaxcd.data.rows import Block
-from jaxcd.errors import DomainError, OptionError
+from jaxcd.errors import OptionError
 from jaxcd.privacy import (
     VECTOR_GRID,
     Accountant,
@@ -66,16 +66,8 @@ from jaxcd.privacy import (
 from jaxcd.privacy.claims import PUBLIC, GuaranteeClaim
 from jaxcd.privacy.rounding import sqrt_up
 from jaxcd.queries import Door
-from jaxcd.releases.base import (
-    Parts,
-    Release,
-    ReleaseKind,
-    Scores,
-    Tests,
-    facts_of_rows,
-    finite_array,
-    paid,
-)
+from jaxcd.releases.base import Parts, Release, Scores, Tests, facts_of_rows, finite_array
+from jaxcd.releases.kind import ReleaseKind, check_complete_numeric, paid
 from jaxcd.releases.moments.gaussian_score import GaussianScore
 from jaxcd.releases.moments.linear_models import fit_linear_gaussian
 from jaxcd.releases.plans import Plan
@@ -181,18 +173,7 @@ class Tetrachoric(ReleaseKind):
         Raises:
             DomainError: a column is not numeric, or may have missing cells.
         """
-        others = [name for name in domain.names if not isinstance(domain[name], Numeric)]
-        if others:
-            raise DomainError(
-                f"data: the columns {others} are not numeric; use Marginals or Histogram for "
-                "discrete columns, or leave them out with data.select(names)"
-            )
-        holes = [name for name, column in domain.columns.items() if column.missing is not None]
-        if holes:
-            raise DomainError(
-                f"data: the columns {holes} may have missing cells, and signs have no place for "
-                'them; use Features, or Marginals with "bins" in the domain'
-            )
+        check_complete_numeric(domain, "signs")
 
     def n_selected(self, domain: Domain, n_samples: int, *, budget: Budget) -> int:
         """How many pairs are chosen; 0 where all are measured.  From public facts.
@@ -213,12 +194,8 @@ class Tetrachoric(ReleaseKind):
     def plan(self, domain: Domain, n_samples: int, *, budget: Budget) -> Plan:
         """The noise on a small correlation of a chosen pair, times n."""
         self.check(domain, n_samples)
+        self.check_delta(budget)
         ledger = Ledger(budget)
-        if not ledger.remaining_rho > 0:
-            raise OptionError(
-                "budget: tetrachoric correlations need Gaussian noise and delta > 0; give the "
-                "budget a delta such as 1e-6"
-            )
         chosen = self.n_selected(domain, n_samples, budget=budget)
         share = self.shares[3] + (0.0 if chosen else self.shares[2])
         rho = ledger.remaining_rho * share / sum(self.shares)
