@@ -121,7 +121,7 @@ def test_conditioning_sets_that_are_too_large_are_inadmissible_not_fatal(test: C
     assert not prepared.admissible(Query(0, 1, tuple(range(2, 12))))
 
 
-@pytest.mark.parametrize("n", [8, 3_000])
+@pytest.mark.parametrize("n", [8, pytest.param(3_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("test", [jaxcd.KCI(), jaxcd.GCM()], ids=["KCI", "GCM"])
 def test_a_constant_beside_a_rare_level(test: CITest, n: int):
     """A variance of zero was divided by: a warning in memory, an error of Python on devices."""

@@ -183,6 +183,7 @@ def test_thresholds_in_common_are_not_called_dependence(law, test, n):
     assert rejected(test, law, n=n, runs=25) <= 5
 
 
+@pytest.mark.slow
 def test_few_rows_of_a_smooth_law_get_no_terms_beforehand():
     """Steps beside a line would follow a sine, too; the smooth fit does it for less."""
     rng = np.random.default_rng(0)

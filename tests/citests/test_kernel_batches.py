@@ -152,6 +152,7 @@ def test_units_are_those_of_numpy(levels, scale):
     np.testing.assert_allclose(scores, stats.norm.ppf((ranks - 0.5) / 101), atol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_skeleton_of_a_chain_is_found():
     rng = np.random.default_rng(5)
     n = 400

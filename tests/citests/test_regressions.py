@@ -273,6 +273,7 @@ def test_rcit_keeps_its_level_where_normal_scores_alone_lost_it():
     assert rejected(jaxcd.RCIT(), spread, 12) <= 4
 
 
+@pytest.mark.slow
 def test_kci_keeps_its_level_where_residuals_depend_on_z():
     assert rejected(jaxcd.KCI(), binary, 20) <= 5
     assert rejected(jaxcd.RCIT(), binary, 10) >= 8
@@ -365,6 +366,7 @@ def test_a_share_of_exactly_a_half_is_no_more_than_that(scale):
         np.testing.assert_array_equal(softened(each), each)
 
 
+@pytest.mark.slow
 def test_an_exponential_of_five_columns_leaves_most_rows_their_error():
     """Least squares of the column itself would fit its largest rows, and leave in all others a
     function of Z larger than the error.

@@ -530,7 +530,11 @@ def set_by_some(n_settings: int, n_variables: int, *, n: int, **options: bool) -
         (set_by_some(1, 62, n=3_000), jaxcd.Marginals()),  # of so many pairs some are chosen
         (set_by_some(2, 62, n=3_000), jaxcd.Marginals()),
         (set_by_some(3, 8, n=300), jaxcd.Marginals()),
-        (set_by_some(7, 3, n=1_000, missing=True), jaxcd.Histogram(max_cells=10_000)),
+        pytest.param(
+            set_by_some(7, 3, n=1_000, missing=True),
+            jaxcd.Histogram(max_cells=10_000),
+            marks=pytest.mark.slow,
+        ),
         (set_by_some(6, 4, n=60), jaxcd.LogLinear()),
     ],
     ids=["one of many", "two of many", "three", "seven", "six"],

@@ -124,6 +124,7 @@ def test_a_start_is_never_left_for_something_worse(d: int):
     assert score.total(once.adjacency) == pytest.approx(once.score)
 
 
+@pytest.mark.slow
 def test_a_search_of_many_columns_reaches_what_greedy_search_reaches():
     """A tree of 110 columns with exact tables: the true class has the highest BIC."""
     network = _tree(110)

@@ -180,6 +180,7 @@ def test_maps_rise_with_the_share_and_leave_zero_alone(kind: str) -> None:
             assert scores[0] == 0 and (np.diff(scores) >= -1e-12).all() and scores[-1] <= 1
 
 
+@pytest.mark.slow
 def test_the_numbers_are_those_of_the_committed_results() -> None:
     rows = ex.read_rows(ex.RESULTS / "reliability.json")
     stored = json.loads(reliability_fit.MAPS.read_text())["maps"]

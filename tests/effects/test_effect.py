@@ -95,6 +95,7 @@ def test_the_truth_of_all_pairs_without_privacy() -> None:
     assert len(PAIRS) == 18 and inside >= 14
 
 
+@pytest.mark.slow
 def test_the_truth_of_all_pairs_with_noise() -> None:
     inside, ignoring = 0, 0
     for seed in range(3):
@@ -112,6 +113,7 @@ def test_the_truth_of_all_pairs_with_noise() -> None:
     assert inside >= 46 and ignoring < 41  # of 54
 
 
+@pytest.mark.slow
 def test_the_whole_graph_is_narrower_and_right() -> None:
     """Where levels are rare; nearly the same where they are not."""
     data = ASIA.sample(50_000, key=jax.random.key(3))
@@ -200,7 +202,14 @@ def test_what_was_not_measured_is_open() -> None:
 
 
 @pytest.mark.parametrize("kind", [jaxcd.Marginals(), jaxcd.LogLinear()], ids=["pairs", "fit"])
-@pytest.mark.parametrize(("epsilon", "flipped"), [(10.0, 0.0), (100.0, 0.0), (100.0, 2e-4)])
+@pytest.mark.parametrize(
+    ("epsilon", "flipped"),
+    [
+        pytest.param(10.0, 0.0, marks=pytest.mark.slow),
+        pytest.param(100.0, 0.0, marks=pytest.mark.slow),
+        (100.0, 2e-4),
+    ],
+)
 def test_columns_that_are_nearly_copies(kind, epsilon: float, flipped: float) -> None:
     """Cells that are empty or nearly so are read as less than nothing half of the time."""
     rng, inside = np.random.default_rng(0), 0
@@ -500,7 +509,9 @@ def unidentified(n: int, step: int) -> Iterator[tuple[MixedGraph, list[MixedGrap
                 yield graph, mags, x, y
 
 
-@pytest.mark.parametrize(("n", "step"), [(3, 1), (4, 9)])
+@pytest.mark.parametrize(
+    ("n", "step"), [(3, 1), (4, 36), pytest.param(4, 9, marks=pytest.mark.slow)]
+)
 def test_members_of_a_pag_and_what_they_say_of_effects(n: int, step: int) -> None:
     """Sets and zeros are those of the DAGs behind each MAG; one MAG leaves the effect open."""
     checked = 0
@@ -643,6 +654,7 @@ def test_a_treatment_that_does_not_vary_by_itself_tells_nothing(own, command, tm
     assert "does not vary by itself" in command(words)[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("held", [False, True])
 def test_coefficients_of_few_rows_cover(held: bool) -> None:
     """Student's quantiles; with as many rows as numbers nothing is known of the error."""

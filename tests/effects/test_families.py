@@ -95,6 +95,7 @@ def marginals(seed: int, rows=ROWS):
     )
 
 
+@pytest.mark.slow
 def test_tables_that_agree_have_the_noise_they_say() -> None:
     """The counts of the families over draws of the noise: as far from those of the rows as the
     stated variance says, which is less than that of the release.
@@ -177,7 +178,7 @@ def test_corrections_are_the_best_linear_estimate() -> None:
     assert np.allclose(agreeing._weights, weights, atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", ["histogram", "marginals"])
+@pytest.mark.parametrize("kind", ["histogram", pytest.param("marginals", marks=pytest.mark.slow)])
 def test_coverage_and_width(kind: str) -> None:
     """Smoke on dysp, .2337 in the network: intervals cover, and are narrower than by adjustment."""
     inside, narrower = 0, []

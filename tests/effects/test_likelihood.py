@@ -94,6 +94,7 @@ def test_ends_against_a_solver(seed: int, variance: float) -> None:
             assert end == pytest.approx(sign * best.fun, abs=2e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variance", [0.0, 30.0, 3000.0])
 def test_coverage(variance: float) -> None:
     """Over tables drawn again: four standard errors about .95."""

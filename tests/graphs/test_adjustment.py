@@ -214,7 +214,7 @@ def test_every_pag_by_tables(n: int) -> None:
     assert len(seen) >= {2: 2, 3: 4, 4: 20}[n]
 
 
-@pytest.mark.parametrize("n", [3, 4])
+@pytest.mark.parametrize("n", [3, pytest.param(4, marks=pytest.mark.slow)])
 def test_every_mag_with_a_hidden_cause(n: int) -> None:
     seen = set()
     for mags in pags(n).values():
@@ -263,6 +263,7 @@ def check_linear(graph: MixedGraph, dags: Iterable[np.ndarray]) -> int:
     return len(truth)
 
 
+@pytest.mark.slow
 def test_every_pag() -> None:
     seen = set()
     for graph, mags in pags(4).items():

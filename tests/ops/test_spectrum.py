@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 
@@ -37,9 +38,18 @@ def best_of(kernel: np.ndarray, free: np.ndarray, y: np.ndarray, m: int) -> tupl
     return int(np.argmin(losses)), rests[int(np.argmin(losses))]
 
 
-@pytest.mark.parametrize("block", [40, 1000])
-@pytest.mark.parametrize("copies", [1, 3])
-@pytest.mark.parametrize("n_head", [60, 130])
+@pytest.mark.parametrize(
+    ("block", "copies", "n_head"),
+    [
+        (40, 3, 60),
+        (1000, 1, 130),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in itertools.product([40, 1000], [1, 3], [60, 130])
+            if case not in ((40, 3, 60), (1000, 1, 130))
+        ),
+    ],
+)
 def test_a_smoother_in_blocks_is_the_dense_one(block, copies, n_head, monkeypatch):
     monkeypatch.setattr(ridge, "_BLOCK", {"cpu": block})
     rng = np.random.default_rng(0)
@@ -135,6 +145,7 @@ with ThreadPoolExecutor(2) as pool:
 """
 
 
+@pytest.mark.slow
 def test_smoothers_of_several_threads_end():
     """Programs that factor a batch of matrices waited for each other for ever."""
     subprocess.run([sys.executable, "-c", SEVERAL_THREADS], timeout=240, check=True)

@@ -92,6 +92,7 @@ def _answers(epsilon: float) -> list[PairResult]:
     ]
 
 
+@pytest.mark.slow
 def test_it_reads_the_margin_the_noise_and_public_facts_only() -> None:
     """Two answers that agree in these get the same threshold, whatever else they hold."""
     for result in _answers(1.0):

@@ -154,7 +154,7 @@ def test_the_worst_mechanism_of_a_range_is_in_its_middle(epsilon):
 def test_random_exponential_mechanisms_lie_above_the_gaussian_curve(epsilon):
     rng = np.random.default_rng(0)
     mu = math.sqrt(2 * range_to_gdp_rho(epsilon))
-    for _ in range(500):
+    for _ in range(150):
         size = int(rng.integers(2, 8))
         scores = rng.uniform(0, 5, size)
         moved = scores + rng.choice([-0.5, 0.5, rng.uniform(-0.5, 0.5)], size) * epsilon

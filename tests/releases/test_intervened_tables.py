@@ -255,6 +255,7 @@ def test_a_histogram_with_known_targets_reads_missing_cells_as_the_search_is_tol
     assert jaxcd.search(bought, missing="level").graph.n_edges == 2
 
 
+@pytest.mark.slow
 def test_histograms_of_a_chain_get_few_edges_of_noise_where_targets_are_known() -> None:
     # All pairs were candidates, and the price of noise in tables of six columns, most cells of
     # which it hides, is small: 12 further edges a release.

@@ -184,6 +184,7 @@ def always(alpha: float) -> choice.Level:
     return lambda n_found: alpha
 
 
+@pytest.mark.slow
 def test_as_many_pairs_are_found_as_have_p_values_below_the_level_of_that_many():
     """Benjamini and Hochberg's rule, against a constant level at each number of pairs."""
     rows = np.hstack([chain(600, seed=part, d=4, keep=0.6) for part in range(2)])
@@ -233,6 +234,7 @@ ALONE: list[tuple[int, ...]] = [(j,) for j in range(9)]
 CHAINS: list[tuple[int, ...]] = [*ALONE, (0, 1), (1, 2), (3, 4), (4, 5), (6, 7), (7, 8)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("share", "variance", "terms"),
     [(0.0, 900.0, ALONE), (0.02, 900.0, ALONE), (0.02, 4.0, ALONE), (0.5, 400.0, CHAINS)],
@@ -259,6 +261,7 @@ def test_a_true_model_is_missed_at_the_level(
         assert stats.binom.cdf(n_missed, n_tests, 0.1) > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.0, 0.02])
 def test_independent_columns_with_rare_levels_are_not_joined(share: float):
     for seed in range(2):

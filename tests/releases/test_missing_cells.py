@@ -583,7 +583,7 @@ def two_questionnaires(n_both: int, n: int = 1_000) -> jaxcd.Dataset:
     return jaxcd.Dataset.from_array(np.column_stack([a, b, c]), names=names, domain=domain)
 
 
-@pytest.mark.parametrize("n_both", [0, 1, 3])
+@pytest.mark.parametrize("n_both", [0, 3, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "test", [jaxcd.FisherZ(), jaxcd.KCI(), jaxcd.GCM(), jaxcd.RCIT()], ids=lambda test: test.name
 )

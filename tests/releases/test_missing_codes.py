@@ -132,6 +132,7 @@ def test_a_histogram_with_codes_of_missing_cells_is_chosen_and_searched() -> Non
     assert "256 cells together, at most 4,096, and 6,561 with those of missing" in advice.reasons[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_few_rows_in_many_cells_are_searched(seed: int) -> None:
     """The means of most cells fall to nothing."""

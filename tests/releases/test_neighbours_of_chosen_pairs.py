@@ -311,7 +311,7 @@ def test_a_person_of_numbers_moves_no_more_than_one_row(tap: Tapping, tmp_path: 
     assert CHOICE in found and found["signs of all columns"] > 0.9
 
 
-@pytest.mark.parametrize("epsilon", [1.0, 1e6])
+@pytest.mark.parametrize("epsilon", [1.0, pytest.param(1e6, marks=pytest.mark.slow)])
 def test_neighbours_of_many_numbers_look_alike(
     epsilon: float, tap: Tapping, tmp_path: Path
 ) -> None:

@@ -118,6 +118,7 @@ def test_it_is_a_function_of_released_numbers(tmp_path) -> None:
     assert first.graph == again.graph and first.spent == release.spent
 
 
+@pytest.mark.slow
 def test_regions_of_a_handful_of_people_are_joined_to_nothing() -> None:
     """20 runs of the table of patients; the true edges stay, and the result names the levels."""
     truth, n_true = cpdag(), 0

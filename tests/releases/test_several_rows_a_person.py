@@ -465,6 +465,7 @@ def test_the_command_line_names_the_unit_and_never_the_number_of_rows(
 # --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("correlation", [0.0, 0.5, 1.0])
 def test_tests_on_weighted_tables_reject_no_more_often_than_they_say(correlation: float) -> None:
     """x and y are independent given z in the rows; a person's rows are copies of one with

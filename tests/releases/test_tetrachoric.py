@@ -418,6 +418,7 @@ def test_of_columns_that_no_measured_pairs_lead_between_nothing_is_told() -> Non
     assert jaxcd.falsify(bought, graph).n_tested <= len(found)
 
 
+@pytest.mark.slow
 def test_a_chain_of_many_columns_is_found() -> None:
     """Second moments of so many columns hide it."""
     data = chain(120, 8_000)
@@ -442,6 +443,7 @@ def test_a_graph_of_random_arcs_is_found_without_privacy() -> None:
     assert 2 * len(edges & truth) / (len(edges) + len(truth)) > 0.85
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("selected, n_runs", [(None, 25), (12, 60)])
 def test_fisher_z_keeps_its_level_at_measured_pairs(selected: int | None, n_runs: int) -> None:
     queries = [Query.of(i, k, (i + 1,)) for i in range(6) for k in range(i + 2, 8)]

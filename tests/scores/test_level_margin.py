@@ -192,6 +192,7 @@ def test_an_edge_between_many_levels_is_found_that_bic_refuses(kind, k: int, n: 
         assert search(bought, full_levels=None).graph.n_edges == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1000, 20_000])
 @pytest.mark.parametrize("kind", [Histogram(max_cells=10_000), Marginals()], ids=repr)
 def test_independent_columns_of_many_rare_levels_are_not_joined(kind, n: int):
