@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import os
 import re
 import subprocess
 import sys
@@ -461,6 +462,25 @@ def test_python_m_jaxcd() -> None:
     assert done.returncode == 2 and done.stdout == ""
     assert done.stderr.startswith("jaxcd: --network 'nowhere' is unknown")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("more", ["", "--quiet", "--progress"])
+def test_a_reader_that_goes_does_not_end_the_run(more: str, tmp_path: Path) -> None:
+    """As ``head -1`` does: what was bought is searched, and the files are written."""
+    run = "discover --network cancer --rows 300 --epsilon 1 --simulated-noise --out made"
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as nobody:
+        done = subprocess.run(
+            [sys.executable, "-m", "jaxcd", *run.split(), *more.split()],
+            cwd=tmp_path,
+            stdout=nobody,
+            stderr=nobody if more == "--progress" else subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in (tmp_path / "made").iterdir()} == set(FILES)
 
 
 # ---- what it refuses

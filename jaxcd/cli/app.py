@@ -382,7 +382,7 @@ def discover(
             # next.
             screen.show_result(run, loaded)
         elif quiet and not as_json:
-            print(run.graph)
+            screen.show_graph(run)
         if out is not None:
             write_report(run, out, truth=loaded.truth, force=force, command=context.obj, date=today)
         if talkative and out is not None:

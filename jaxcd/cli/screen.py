@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shlex
 import sys
 from collections.abc import Collection, Iterable
@@ -28,6 +29,7 @@ __all__ = [
     "print_json",
     "print_recommendation",
     "show_files",
+    "show_graph",
     "show_guarantees",
     "show_plan",
     "show_release",
@@ -44,10 +46,16 @@ _SCORES = {
 }
 
 
-def _console() -> Console:
-    # Names are no markup, and lines are left to the terminal: a graph must survive copy, paste and
-    # grep.
-    return Console(markup=False, highlight=False, emoji=False, soft_wrap=True)
+class _Screen(Console):
+    """Names are no markup, and lines are left to the terminal: a graph must survive copy, paste and
+    grep.  Whoever reads it may go, as ``head`` does: the run goes on, for its files.
+    """
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=True)
+
+    def on_broken_pipe(self) -> None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
 
 
 def _line(console: Console, label: str, words: str) -> None:
@@ -60,7 +68,7 @@ class Progress:
     """
 
     def __init__(self, shown: bool, *, max_level: int | None) -> None:
-        self._shown = shown
+        self._shown, self._screen = shown, _Screen(stderr=True)
         self._n_levels = None if max_level is None else max_level + 1
         self._bar: Any = None
 
@@ -72,7 +80,7 @@ class Progress:
                 progress.TextColumn("{task.description}"),
                 progress.BarColumn(),
                 progress.TimeElapsedColumn(),
-                console=Console(stderr=True, markup=False),
+                console=self._screen,
                 transient=True,
             )
             self._bar.start()
@@ -87,7 +95,7 @@ class Progress:
                 self._task, completed=done, total=total or self._n_levels, description=words
             )
         elif self._shown:
-            print(words, file=sys.stderr, flush=True)
+            self._screen.print(words)
 
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:
@@ -98,7 +106,7 @@ def show_plan(
     loaded: Loaded, budget: Any, choice: Choice, noise: Any, knowledge: Path | None = None
 ) -> None:
     """What will be run, and why, before it is run."""
-    console = _console()
+    console = _Screen()
     private = isinstance(budget, jaxcd.Budget)
     _line(console, "data", loaded.words)
     _line(
@@ -125,7 +133,7 @@ def show_plan(
 
 def show_search(release: Path, bought: jaxcd.Release, how: str, knowledge: Path | None) -> None:
     """What was searched, and how."""
-    console = _console()
+    console = _Screen()
     _line(
         console,
         "release",
@@ -141,7 +149,7 @@ def show_search(release: Path, bought: jaxcd.Release, how: str, knowledge: Path 
 
 def show_result(run: jaxcd.DiscoveryResult, loaded: Loaded | None = None) -> None:
     """The graph, what it cost, and how close it is to the truth."""
-    console = _console()
+    console = _Screen()
     size = f"{counted(run.graph.n_nodes, 'node')}, {counted(run.graph.n_edges, 'edge')}"
     console.print(Text(f"Graph: {size}", style="bold"))
     given = given_edges(run.info)
@@ -201,7 +209,7 @@ def _show_confidence(
 
 def show_files(folder: Path) -> None:
     """Where the report is."""
-    console = _console()
+    console = _Screen()
     console.print()
     _line(
         console,
@@ -213,7 +221,7 @@ def show_files(folder: Path) -> None:
 def show_release(path: Path) -> None:
     """Where the release is, and what it is good for."""
     _line(
-        _console(),
+        _Screen(),
         "release",
         f"{path}: what was bought; `{shlex.join(['jaxcd', 'search', str(path)])}` costs nothing "
         "more",
@@ -247,6 +255,11 @@ def print_json(run: jaxcd.DiscoveryResult, loaded: Loaded | None, folder: Path |
         "files": [] if folder is None else [str(folder / name) for name in FILES],
     }
     print(json.dumps(content, indent=2, allow_nan=False))
+
+
+def show_graph(run: jaxcd.DiscoveryResult) -> None:
+    """The graph and nothing else."""
+    _Screen().print(str(run.graph))
 
 
 def warn(run: jaxcd.DiscoveryResult) -> None:

@@ -122,7 +122,7 @@ def search(
     if talkative:
         screen.show_result(run)
     elif quiet and not as_json:
-        print(run.graph)
+        screen.show_graph(run)
     if out is not None:
         write_report(run, out, truth=None, force=force, command=context.obj)
         if talkative:
