@@ -168,7 +168,7 @@ def _show(found: jaxcd.LedgerFile) -> None:
         ),
     ]
     for label, words in lines:
-        print(f"{label:<11}{words}")
+        print(f"{label:<11}{_shown(words)}")
     for entry in analyses:
         price = (
             f"epsilon {entry['epsilon']:.6g}, rho {entry['rho']:.6g}"
@@ -177,7 +177,10 @@ def _show(found: jaxcd.LedgerFile) -> None:
         )
         notes = each + ("" if entry["secure"] else ", simulated noise")
         notes += f", claims of {', '.join(entry['claims'])}" if entry["claims"] else ""
-        print(
-            f"  {entry['first']}  {entry['analysis']}: {counted(entry['n_charges'], 'charge')}, "
-            f"{price}{notes}"
-        )
+        charged = f"{entry['analysis']}: {counted(entry['n_charges'], 'charge')}, {price}{notes}"
+        print(_shown(f"  {entry['first']}  {charged}"))
+
+
+def _shown(words: str) -> str:
+    """Characters that a terminal would obey, as escapes: whoever can write the file wrote them."""
+    return "".join(mark if mark.isprintable() else ascii(mark)[1:-1] for mark in words)

@@ -317,10 +317,10 @@ class LinearEstimator(Estimator):
                 start, end = (float(value) for value in levels)
             except (TypeError, ValueError, OverflowError):
                 start = end = math.nan
-            if not math.isfinite(end - start):
+            if not math.isfinite(end - start) or start == end:
                 raise OptionError(
-                    f"levels {_in_words(levels)}: {treatment!r} is numeric; give two numbers "
-                    "(from, to)"
+                    f"levels {_in_words(levels)}: {treatment!r} is numeric; give two different "
+                    "numbers (from, to)"
                 )
             self._times, self.levels = end - start, (start, end)
         self.unit = f"mean of {outcome}"

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jaxcd.checks import check_choice, check_number, check_whole
+from jaxcd.checks import check_choice, check_flag, check_number, check_whole
 from jaxcd.citests.spearman import spearman_rho_sensitivity
 from jaxcd.ops.concordance import concordance
 from jaxcd.ops.spearman import rank_products
@@ -93,6 +93,9 @@ class AnmScore(abc.ABC):
 
 class _RankScore(AnmScore):
     stability_release: bool
+
+    def __post_init__(self) -> None:
+        check_flag("stability_release", self.stability_release)
 
     @abc.abstractmethod
     def value(self, cause: np.ndarray, residual: np.ndarray) -> float:

@@ -865,3 +865,14 @@ def test_a_cause_that_nobody_measured() -> None:
         graph=nx.DiGraph([("U", "x"), ("U", "z"), ("z", "y"), ("x", "y")]),
     )
     assert served.identified and served.adjustment == ("z",) and served.low < served.high
+
+
+@pytest.mark.parametrize("levels", [(2.0, 2.0), ("3", 3), (0.0, math.inf)])
+def test_two_numbers_to_compare_are_two(levels) -> None:
+    rows = np.random.default_rng(0).normal(size=(500, 2))
+    domain = jaxcd.Domain({name: jaxcd.Numeric(-9, 9) for name in "ab"})
+    data = jaxcd.Dataset.from_array(rows, domain=domain)
+    free = jaxcd.release(data, jaxcd.SecondMoments(), budget=jaxcd.NO_PRIVACY)
+    graph = MixedGraph.from_edges(["a", "b"], ["a --> b"])
+    with pytest.raises(OptionError, match="'a' is numeric; give two different numbers"):
+        jaxcd.effect(free, treatment="a", outcome="b", graph=graph, levels=levels)

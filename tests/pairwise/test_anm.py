@@ -492,3 +492,9 @@ def test_numbers_of_every_kind_are_the_same_numbers():
         }.items()
     )
     assert half[0].margin == half[1].margin and large[0].margin == large[1].margin
+
+
+@pytest.mark.parametrize("score", [SpearmanScore, KendallScore])
+def test_the_option_of_a_rank_score_is_yes_or_no(score):
+    with pytest.raises(OptionError, match="stability_release = .* is not True or False"):
+        score(np.zeros(3))

@@ -24,6 +24,7 @@ import numpy as np
 import pytest
 
 import jaxcd
+from jaxcd.cli.app import main
 from jaxcd.errors import BudgetExhausted, FormatError, OptionError
 from jaxcd.privacy import (
     Accounting,
@@ -1062,3 +1063,20 @@ def test_a_ledger_over_a_run_that_protects_one_half_is_not_proved(protect, path)
         assert not ledger.guarantee.proven and "is not protected" in ledger.guarantee.reason
     assert "is not protected" in LedgerFile(path).guarantee.reason
     assert not jaxcd.verify(LedgerFile(path).certificate()).proven
+
+
+def test_what_a_terminal_would_obey_is_shown_as_an_escape(path, capsys):
+    """Anybody can write a file with right digests, and with commands for the terminal of whoever
+    looks at it.
+    """
+    made(path, sizes=(0.5,))
+    _, head, row = path.read_text().splitlines()
+    head, row = (json.loads(line.partition(" ")[2]) for line in (head, row))
+    row |= {"law": "discrete Laplace", "sensitivity": 2.0, "pad": 0.0, "grid": 1.0}
+    row |= {"dimension": 1, "integral": True, "scales": [4.0], "rate": 1.0}
+    head = {name: part for name, part in head.items() if name != "accounting"}
+    forged(path, head, {**row, "analysis": "first \x1b[2J\r study", "claims": ["a\x07b"]})
+    assert main(["ledger", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert r"first \x1b[2J\r study" in out and r"a\x07b" in out
+    assert all(line.isprintable() for line in out.splitlines())

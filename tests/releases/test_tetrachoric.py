@@ -132,6 +132,17 @@ def test_what_is_exact_or_unknown_is_filled_in_without_a_warning(variance: float
     assert np.allclose(off, 0.0 if variance > 1 else 0.5, atol=1e-3)
 
 
+@pytest.mark.parametrize("chosen", [12, 28])
+def test_correlations_are_symmetric_to_the_last_bit(chosen: int) -> None:
+    rng = np.random.default_rng(0)
+    pairs = drawn_pairs(rng, 8, 28)[:chosen]
+    n = len(pairs)
+    found = covariance_selection.complete(
+        8, pairs, rng.uniform(-0.9, 0.9, n), rng.uniform(1e-4, 0.1, n)
+    )
+    assert np.array_equal(found, found.T) and (np.diag(found) == 1).all()
+
+
 def test_the_response_is_the_derivative() -> None:
     rng = np.random.default_rng(2)
     pairs = drawn_pairs(rng, 6, 9)

@@ -76,10 +76,15 @@ def complete(
         inverse[np.ix_(nodes, nodes)] += part - np.eye(n)
     i, j = pairs[bridges].T
     _join(inverse, i, j, _alone(correlations[bridges], variances[bridges]))
-    found = np.linalg.inv(inverse)
-    scale = np.sqrt(np.diag(found))
-    sigma: np.ndarray = (found + found.T) / 2 / scale / scale[:, None]
-    return sigma
+    return _correlation(np.linalg.inv(inverse))
+
+
+def _correlation(covariance: np.ndarray) -> np.ndarray:
+    """With unit diagonal, and symmetric to the last bit."""
+    scale = np.sqrt(np.diag(covariance))
+    found: np.ndarray = (covariance + covariance.T) / 2 / np.outer(scale, scale)
+    np.fill_diagonal(found, 1.0)
+    return found
 
 
 def _alone(correlations: np.ndarray, variances: np.ndarray) -> np.ndarray:
@@ -209,7 +214,4 @@ def _positive(n: int, pairs: np.ndarray, correlations: np.ndarray) -> np.ndarray
     i, j = pairs.T
     matrix[i, j] = matrix[j, i] = correlations
     values, vectors = np.linalg.eigh(matrix)
-    positive = (vectors * np.maximum(values, _LEAST_EIGENVALUE)) @ vectors.T
-    scale = np.sqrt(np.diag(positive))
-    found: np.ndarray = positive / scale / scale[:, None]
-    return found
+    return _correlation((vectors * np.maximum(values, _LEAST_EIGENVALUE)) @ vectors.T)
