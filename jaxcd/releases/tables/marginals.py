@@ -77,9 +77,12 @@ _QUIET = 0.3
 # the graph.  With 10 Alarm's arc F1 is .022 (standard error .007) lower than with .3, .014 (.007)
 # lower than with 1, with 100,000 rows at epsilon 1; on andes, pigs and munin1 it is the same.
 _MOST_ALPHA, _FALSE_PAIRS = 0.01, 0.5
-# The least level at which a mediator explains a pair.  Without noise, 100,000 rows: on munin1 .02
-# more arc F1 than with .01, on six networks of up to 37 columns the same.
-_LEAST_MEDIATION = 0.001
+# The least level at which a mediator explains a pair, and the same times n, for few rows say little
+# against a mediator.  Without noise: on munin1 with 100,000 rows .02 more arc F1 than with .01, on
+# six networks of up to 37 columns the same; with 1,000 rows Alarm .79 at .001 and .85 at .1, Asia
+# .82 and .87, 20 random networks of 5 to 10 columns .875 and .879 (``ges`` .87 and .89 on the last
+# two).
+_LEAST_MEDIATION, _MEDIATION_ROWS = 0.001, 100
 _MOST_PARENTS = 5
 # Pairs are chosen where there are more columns than these, unless round 1 were quiet (above): so
 # many for each column, and not more than leave the Gumbel noise of a choice at such a share of n,
@@ -104,8 +107,8 @@ class Marginals(InteractionsKind):
         dependence_alpha: level of the test of dependence, between 0 and 1; None for 0.01, or for
             more than 50 pairs the level at which noise alone makes half of one dependent.
         mediation_alpha: a mediator explains a pair unless its p-value is below this, between 0 and
-            1; None for s, at least 0.001 and at most 0.2, with s the standard deviation of the
-            noise of round 1 on a pair's interaction over sqrt(n).
+            1; None for s, at least 0.001 and 100 / n, and at most 0.2, with s the standard
+            deviation of the noise of round 1 on a pair's interaction over sqrt(n).
         max_candidates: most candidates of a column in a round, 1 to 8; None for 8 where s < 0.3,
             and else 6.
         max_parents: largest families of round 3 (under Gaussian noise), 1 to 5; None for 5 where s
@@ -284,13 +287,14 @@ class _Settled:
     max_parents: int
 
     @staticmethod
-    def of(options: Marginals, noise: float, n_columns: int) -> _Settled:
+    def of(options: Marginals, noise: float, n_columns: int, n_samples: int) -> _Settled:
         """noise: the standard deviation of round 1 over sqrt(n)."""
         quiet = noise < _QUIET
+        mediation = max(noise, _LEAST_MEDIATION, _MEDIATION_ROWS / n_samples)
         n_pairs = max(1, math.comb(n_columns, 2))
         return _Settled(
             options.dependence_alpha or min(_MOST_ALPHA, _FALSE_PAIRS / n_pairs),
-            options.mediation_alpha or min(max(noise, _LEAST_MEDIATION), 0.2),
+            options.mediation_alpha or min(mediation, 0.2),
             options.max_candidates or (8 if quiet else 6),
             options.max_parents or (_MOST_PARENTS if quiet else 3),
         )
@@ -305,7 +309,7 @@ def screened(release: ReleasedMarginals) -> tuple[Columns, ...]:
     noise = math.sqrt(variance / release.n_samples)
     if noise < _QUIET:
         return release.candidates
-    settled = _Settled.of(Marginals(), noise, d)
+    settled = _Settled.of(Marginals(), noise, d, release.n_samples)
     pairs = screen.unmediated_pairs(
         release.counted,
         dependence_alpha=settled.dependence_alpha,
@@ -364,7 +368,7 @@ def _bought(options: Marginals, door: Door, accountant: Accountant) -> ReleasedM
         shop.buy_families(families, price=price, label=label)
         return candidates
 
-    settled = _Settled.of(options, math.inf, d)  # until round 1 has told its noise
+    settled = _Settled.of(options, math.inf, d, shop.n_samples)  # until round 1 has told its noise
     known = KnownPairs.of(options.knowledge, door.domain.names)
     wide = nobody
 
@@ -401,7 +405,8 @@ def _bought(options: Marginals, door: Door, accountant: Accountant) -> ReleasedM
         else:
             shop.buy_pairs(price=prices[0], label="round 1: all pairs", absent=known.absent)
         sigma = shop.pair_noise  # 0 without privacy
-        settled = _Settled.of(options, sigma / math.sqrt(shop.n_samples), d)
+        noise = sigma / math.sqrt(shop.n_samples)
+        settled = _Settled.of(options, noise, d, shop.n_samples)
         pairs = unmediated()
         wide = measure(pairs, 2, prices[1], "round 2: triples")
         pairs = known.first(screen.unexplained_pairs(counted(), pairs))
