@@ -309,10 +309,19 @@ def test_a_verification_computes_with_nothing_of_the_ledger():
 @pytest.mark.parametrize("module", of_part("discovery"), ids=str)
 def test_discovery_sees_types_not_data(module: Path):
     """Of data, tests and the session only the names of types: what a search computes is
-    post-processing.  ``as_data`` makes a Dataset of a table, and nothing else.
+    post-processing.  ``as_data`` makes a Dataset of a table, ``with_interventions`` knowledge of
+    a domain, and nothing else.
     """
     types = {
-        "data": {"Dataset", "Domain", "Interventions", "Missing", "Tabular", "as_data"},
+        "data": {
+            "Dataset",
+            "Domain",
+            "Interventions",
+            "Missing",
+            "Tabular",
+            "as_data",
+            "with_interventions",
+        },
         "citests": {"CITest", "Query", "check_alpha"},
         "queries": {"Door", "Session"},
     }

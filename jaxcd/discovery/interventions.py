@@ -1,89 +1,20 @@
-"""What the interventions that a domain declares tell a search: background knowledge.
+"""Which arrows interventions tell beyond the class of a DAG.
 
-Joint causal inference (Mooij, Magliacane, Claassen 2020): the columns that say under which
-conditions a row was taken are variables of the graph, with knowledge about them.
-
-- *Exogeneity* (their assumption 1): nothing among the other columns causes an intervention column.
-- *Generic context* (assumption 3): how intervention columns depend on each other was designed and
-  is no finding.  Of two such columns neither causes the other; where latent variables are possible
-  the two may be joined by ``<->``.
-- *Known targets*: where a column names the variables that were set, it is a direct cause of these.
-  In a search by scores it is adjacent to nothing else.  A search by tests asks about the others:
-  which sets separate the column from the neighbours of a target is what orients them.  Where the
-  answer is that none does, the edge stays: it says that a target is missing in the domain, or (in
-  a PAG) that a target and its effect may have a latent cause in common.
-  Tests take it that setting a variable changes how it is distributed: a coin flip in the place of a
-  coin flip is independent of the column, and a collider at the target is then read off wrongly.
-  Scores of natural rows do not need this.
-
-That context and variables have no latent common cause (assumption 2) is used for known targets only
-(the edges leave the column with a tail); an edge of another context begins with a circle in a PAG.
-
-Scores that count each node's natural rows (:mod:`jaxcd.scores.interventional`) use the same edges,
-and orient the edges of which some condition sets exactly one end (:func:`oriented_by_score`).
+Scores that count each node's natural rows (:mod:`jaxcd.scores.interventional`) use the edges of
+:mod:`jaxcd.data.intervention_knowledge`, and orient the edges of which some condition sets exactly
+one end.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from jaxcd.data import Domain
-from jaxcd.data.interventions import Interventions
 from jaxcd.discovery.constraint.orientation import apply_meek_rules
-from jaxcd.errors import OptionError
-from jaxcd.graphs import Knowledge, MixedGraph
+from jaxcd.graphs import MixedGraph
 from jaxcd.graphs.edges import Mark
 from jaxcd.scores import GraphScore
 
-__all__ = ["oriented_by_score", "with_interventions"]
-
-
-def with_interventions(
-    knowledge: Knowledge | None, domain: Domain, *, by_tests: bool = False
-) -> Knowledge | None:
-    """What is known of a graph, with what the domain's interventions say.
-
-    Args:
-        knowledge: what the user knows; None for nothing.
-        domain: of the columns; public.
-        by_tests: whether the search asks tests, which then decide about the edges between a column
-            with known targets and other variables; else there are none.
-
-    Returns:
-        The knowledge itself where the domain declares no intervention.  Else intervention columns
-        are the first tier; a tier that the user gave such a column says what it does not cause.
-
-    Raises:
-        OptionError: the two contradict each other.
-    """
-    known = Interventions.of(domain)
-    if not known.columns:
-        return knowledge
-    given = Knowledge() if knowledge is None else knowledge
-    columns = set(known.columns)
-    variables = [name for name in domain.names if name not in columns]
-    forbidden = {*given.forbidden, *((a, b) for a in columns for b in columns if a != b)}
-    forbidden |= {(c, a) for c in columns for a in variables if given.forbids(c, a)}
-    if not by_tests:
-        forbidden |= {
-            (c, a) for c, targets in known.settings.items() for a in variables if a not in targets
-        }
-    required = {*given.required, *((c, t) for c, found in known.settings.items() for t in found)}
-    rest = [[name for name in tier if name not in columns] for tier in given.tiers]
-    tiers = [tier for tier in rest if tier]
-    if tiers:
-        forbidden |= {(a, c) for c in columns for a in variables if given.tier_of(a) is None}
-    try:
-        return Knowledge(
-            tiers=[known.columns, *(tiers or [variables])],
-            forbidden=forbidden,
-            required=required,
-            forbidden_within_tier=given.forbidden_within_tier and bool(tiers),
-        )
-    except OptionError as error:
-        raise OptionError(
-            f"knowledge contradicts the interventions that the domain declares: {error}"
-        ) from None
+__all__ = ["oriented_by_score"]
 
 
 def oriented_by_score(graph: MixedGraph, score: GraphScore, adjacency: np.ndarray) -> MixedGraph:

@@ -10,9 +10,10 @@ import networkx as nx
 import numpy as np
 
 from jaxcd.data import Domain, Missing
+from jaxcd.data.intervention_knowledge import with_interventions
 from jaxcd.discovery.constraint.background import check_knowledge
 from jaxcd.discovery.facts import facts_of_release, known_before
-from jaxcd.discovery.interventions import oriented_by_score, with_interventions
+from jaxcd.discovery.interventions import oriented_by_score
 from jaxcd.discovery.repeating import repeatable
 from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.discovery.score.equivalence_search import equivalence_search

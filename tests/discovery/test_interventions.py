@@ -19,9 +19,9 @@ from scipy.special import gammaln
 
 import jaxcd
 from benchmarks.interventions import INT, drawn_targets, intervened, read_as, told, variables_only
+from jaxcd.data.intervention_knowledge import with_interventions
 from jaxcd.data.interventions import Interventions, rows_of
 from jaxcd.discovery import ordering_search, sample_orders
-from jaxcd.discovery.interventions import with_interventions
 from jaxcd.discovery.score.exact_search import exact_search as best_dag
 from jaxcd.discovery.score.ges import FamilyCache
 from jaxcd.discovery.score.limits import Limits

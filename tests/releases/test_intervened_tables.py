@@ -11,6 +11,7 @@ from hypothesis import given, settings
 
 import jaxcd
 from jaxcd.data.interventions import Interventions, rows_of
+from jaxcd.errors import OptionError
 from jaxcd.ops.interactions import cell_variance, interaction, subsets, table_of_interactions
 from jaxcd.releases.tables.intervened_sets import settings_of, with_settings
 from jaxcd.releases.tables.marginal_purchase import interactions_sensitivity
@@ -280,3 +281,16 @@ def test_histograms_of_a_chain_get_few_edges_of_noise_where_targets_are_known() 
         true = {frozenset(pair) for pair in itertools.pairwise(names[1:])}
         assert true <= found
         assert len(found - true) <= 4  # that of the condition and its target among them
+
+
+@pytest.mark.parametrize("kind", [jaxcd.Marginals, jaxcd.LogLinear])
+def test_knowledge_against_the_interventions_is_refused_before_anything_is_bought(kind, tmp_path):
+    data = rows(1)
+    setting = next(iter(data.domain.interventions))
+    other = next(name for name in data.domain.names if name not in data.domain.interventions)
+    known = jaxcd.Knowledge(required=[(other, setting)])
+    budget = jaxcd.Budget(1.0, 1e-6)
+    ledger = jaxcd.LedgerFile(tmp_path / "ledger", data_set="rows", budget=budget)
+    with pytest.raises(OptionError, match="contradicts the interventions"):
+        jaxcd.release(data, kind(knowledge=known), budget=budget, ledger=ledger)
+    assert ledger.spent.epsilon == 0

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxcd.data import Domain
+from jaxcd.data.intervention_knowledge import with_interventions
 from jaxcd.discovery.constraint.orientation import SeparatingSets, Triple, unshielded_triples
 from jaxcd.discovery.constraint.skeleton import SearchSpace
-from jaxcd.discovery.interventions import with_interventions
 from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph
 from jaxcd.graphs.knowledge import Knowledge

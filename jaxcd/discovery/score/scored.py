@@ -14,11 +14,12 @@ import numpy as np
 
 from jaxcd.checks import check_key, is_whole
 from jaxcd.data import Dataset, Domain, Missing
+from jaxcd.data.intervention_knowledge import with_interventions
 from jaxcd.data.sources import Tabular, as_data
 from jaxcd.discovery.constraint.background import check_knowledge
 from jaxcd.discovery.edge_shares import EdgeConfidence
 from jaxcd.discovery.facts import facts_of_release, facts_of_run, known_before
-from jaxcd.discovery.interventions import oriented_by_score, with_interventions
+from jaxcd.discovery.interventions import oriented_by_score
 from jaxcd.discovery.repeating import repeatable
 from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.discovery.score.exact_search import exact_search as exact_search_on

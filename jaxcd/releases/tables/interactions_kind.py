@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from jaxcd.checks import check_whole, is_number
 from jaxcd.data import Domain
+from jaxcd.data.intervention_knowledge import with_interventions
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.graphs import Knowledge
 from jaxcd.ops.interactions import interaction_sensitivity_squared
@@ -109,10 +110,11 @@ class InteractionsKind(ReleaseKind):
 
     def check(self, domain: Domain, n_samples: int = 1) -> None:
         """Raises DomainError where a column is numeric or has too many levels, OptionError where
-        the knowledge names others.
+        the knowledge names others or contradicts the domain's interventions.
         """
         if self.knowledge is not None:
             self.knowledge.check(domain.names)
+            with_interventions(self.knowledge, domain, by_tests=True)
         numeric = [name for name in domain.names if not domain[name].is_discrete]
         if numeric:
             raise DomainError(
