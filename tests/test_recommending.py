@@ -543,3 +543,10 @@ def test_fewer_rows_than_features_are_searched_without_privacy() -> None:
         jaxcd.recommend(data.domain, 4, budget=jaxcd.NO_PRIVACY).kind, jaxcd.Discretised
     )
     assert set(jaxcd.discover(data, budget=jaxcd.NO_PRIVACY).graph.names) == set(columns)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_one_column_is_refused_in_plain_words(delta):
+    domain = jaxcd.Domain({"a": jaxcd.Categorical(("x", "y"))})
+    with pytest.raises(jaxcd.errors.OptionError, match="at least 2 columns, not 1; declare"):
+        jaxcd.recommend(domain, 100, budget=jaxcd.Budget(1.0, delta))

@@ -159,14 +159,18 @@ def plan_release(
 
 
 def check_facts(domain: Domain | str | Path, n_samples: int) -> Domain:
-    """Returns the domain, or that of the file; raises OptionError unless these are a domain and a
-    number of rows.
+    """Returns the domain, or that of the file; raises OptionError unless these are a domain of two
+    or more columns and a number of rows.
     """
     domain = as_domain(domain)
     if not isinstance(domain, Domain):
         raise OptionError(
             f"domain: a {type(domain).__name__} is not a Domain; declare one, or read it with "
             "Domain.read"
+        )
+    if domain.n_columns < 2:
+        raise OptionError(
+            f"domain: a graph needs at least 2 columns, not {domain.n_columns}; declare another"
         )
     check_whole("n_samples", n_samples, 1, cure="give the number of rows")
     return domain
