@@ -60,4 +60,5 @@ def with_site(data: Dataset, name: str, sites: Sequence[str], *, column: str = "
     if name not in tuple(sites):
         raise OptionError(f"name = {name!r} is not a site; they are {', '.join(map(str, sites))}")
     codes = np.full((data.n_samples, 1), tuple(sites).index(name), dtype=np.int32)
-    return Dataset.from_codes(np.column_stack([data.discrete, codes]), domain=domain)
+    rows = Dataset.from_codes(np.column_stack([data.discrete, codes]), domain=domain)
+    return dataclasses.replace(rows, people=data.people).reading(data.missing)

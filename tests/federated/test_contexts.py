@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import networkx as nx
@@ -114,3 +115,13 @@ def test_the_column_is_the_sites_own() -> None:
     assert data.domain.names == ("v0", "v1", "v2", "hospital")
     assert set(data.discrete[:, 3].tolist()) == {1}
     assert with_site_column(levelled(2), ("á", "b")).names == ("v0", "site")
+
+
+def test_the_people_of_a_site_stay_together():
+    people = np.repeat(np.arange(10), 2)
+    data = dataclasses.replace(rows(20, 0), people=people).reading("level")
+    found = with_site(data, "south", NAMES)
+    assert found.n_people == 10 and found.missing is data.missing
+    budget = jaxcd.Budget(1.0, unit="person")
+    bought = jaxcd.release(found, jaxcd.Histogram(), budget=budget, noise=simulated())
+    assert bought.n_samples == 10
