@@ -18,11 +18,11 @@ from jaxcd.citests import CITest
 from jaxcd.data import Domain, Numeric
 from jaxcd.data.domain import as_domain
 from jaxcd.decisions import Decider, TreeOptions
-from jaxcd.errors import OptionError, SensitivityError
+from jaxcd.errors import DomainError, OptionError, SensitivityError
 from jaxcd.ops import tails
 from jaxcd.privacy import Budget, Ledger
 from jaxcd.releases import Plan, ReleaseKind
-from jaxcd.releases.kind import check_is_kind
+from jaxcd.releases.base import check_is_kind
 from jaxcd.releases.plans import USUAL_EFFECT
 
 __all__ = ["Plan", "plan", "plan_release"]
@@ -64,6 +64,7 @@ def plan(
 
     Raises:
         OptionError: an argument is not of its kind.
+        DomainError: there is one column only.
         SensitivityError: the test has no bounded sensitivity.
 
     Example:
@@ -141,7 +142,7 @@ def plan_release(
 
     Raises:
         OptionError: an argument is not of its kind or the budget has no delta for Gaussian noise.
-        DomainError: the release does not take the columns.
+        DomainError: there is one column only, or the release does not take the columns.
 
     Example:
         >>> import jaxcd
@@ -159,8 +160,8 @@ def plan_release(
 
 
 def check_facts(domain: Domain | str | Path, n_samples: int) -> Domain:
-    """Returns the domain, or that of the file; raises OptionError unless these are a domain of two
-    or more columns and a number of rows.
+    """Returns the domain, or that of the file; raises OptionError unless these are a domain and a
+    number of rows, DomainError for fewer columns than data have.
     """
     domain = as_domain(domain)
     if not isinstance(domain, Domain):
@@ -169,8 +170,9 @@ def check_facts(domain: Domain | str | Path, n_samples: int) -> Domain:
             "Domain.read"
         )
     if domain.n_columns < 2:
-        raise OptionError(
-            f"domain: a graph needs at least 2 columns, not {domain.n_columns}; declare another"
+        raise DomainError(
+            f"domain: its one column, {domain.names[0]!r}, cannot be joined to any other; declare "
+            "another column"
         )
     check_whole("n_samples", n_samples, 1, cure="give the number of rows")
     return domain

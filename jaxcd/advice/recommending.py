@@ -88,7 +88,7 @@ def recommend(
 
     Raises:
         OptionError: an argument is not of its kind, or ``linear`` where a column has levels.
-        DomainError: there are numeric columns and the budget has no delta.
+        DomainError: there is one column only, or numeric ones and the budget has no delta.
         DataError: there are numeric columns and no more rows than features.
 
     Example:

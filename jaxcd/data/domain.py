@@ -359,12 +359,22 @@ def _rebuilt(
 def _checked_interventions(domain: Domain) -> Mapping[str, Mapping[Level, tuple[str, ...]]]:
     """By column and declared level the columns that were set; every level that sets none too."""
     checked: dict[str, Mapping[Level, tuple[str, ...]]] = {}
+    if not isinstance(domain.interventions, Mapping):
+        raise DomainError(
+            f"interventions = {domain.interventions!r} is no mapping; write {{column: {{}}}}, or "
+            "{column: {level: (columns that were set,)}}"
+        )
     for name, by_level in domain.interventions.items():
         column = domain[name]
         if isinstance(column, Numeric):
             raise DomainError(
                 f"column {name!r} is an intervention, and must be categorical or ordinal: its "
                 "levels are the conditions"
+            )
+        if not isinstance(by_level, Mapping):
+            raise DomainError(
+                f"column {name!r}: its interventions, {by_level!r}, are no mapping; write {{}} for "
+                "a context, or {level: (columns that were set,)}"
             )
         found: dict[Level, tuple[str, ...]] = {}
         spelled: dict[Level, Level] = {}
@@ -382,6 +392,11 @@ def _checked_interventions(domain: Domain) -> Mapping[str, Mapping[Level, tuple[
                     f"level {same!r}; keep one of them, with all columns that were set there"
                 )
             spelled[same] = level
+            if not isinstance(targets, Iterable):
+                raise DomainError(
+                    f"column {name!r}: the targets {targets!r} of the intervention {level!r} are "
+                    "no names; give the columns that were set"
+                )
             names = (targets,) if isinstance(targets, str) else tuple(targets)
             for target in names:
                 is_variable = isinstance(target, str) and target in domain

@@ -344,3 +344,20 @@ def test_a_target_that_is_no_name_is_refused(target: Any) -> None:
     by_name = {name: Ordinal((1, 2, 3)) for name in "ab"}
     words = "column 'a': the target .* of the intervention 1 is no variable"
     refused(DomainError, words, Domain, by_name, interventions={"a": {1: (target,)}})
+
+
+@pytest.mark.parametrize(
+    ("interventions", "words"),
+    [
+        (["a"], r"interventions = \['a'\] is no mapping"),
+        (
+            {"a": True},
+            "column 'a': its interventions, True, are no mapping; write {} for a context",
+        ),
+        ({"a": ["b"]}, r"column 'a': its interventions, \['b'\], are no mapping"),
+        ({"a": {1: 2}}, "column 'a': the targets 2 of the intervention 1 are no names"),
+    ],
+)
+def test_interventions_that_are_no_mapping_are_refused(interventions: Any, words: str) -> None:
+    by_name = {name: Ordinal((1, 2, 3)) for name in "ab"}
+    refused(DomainError, words, Domain, by_name, interventions=interventions)
