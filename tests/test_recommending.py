@@ -545,6 +545,19 @@ def test_columns_without_bounds_are_told_what_counts_as_equal(n_samples: int) ->
     assert not any("No bounds" in reason for reason in advice.reasons)
 
 
+@pytest.mark.parametrize(("n_columns", "kind"), [(6, SecondMoments), (200, jaxcd.Tetrachoric)])
+def test_linear_columns_without_bounds_are_told_too(n_columns: int, kind: type) -> None:
+    """Numbers such as 1e9 e, or 1e4 + e, were lost by a private release, and nothing was said."""
+    budget, words = jaxcd.Budget(1.0, 1e-6), "No bounds are declared of 'x0', 'x1', 'x2' and "
+    advice = jaxcd.recommend(numeric(n_columns), 20_000, budget=budget, linear=True)
+    (said,) = (reason for reason in advice.reasons if words in reason)
+    assert isinstance(advice.kind, kind) and "beyond 4.4 million" in said
+    bounded = jaxcd.Domain({f"x{i}": jaxcd.Numeric(-1, 1) for i in range(n_columns)})
+    advice = jaxcd.recommend(bounded, 20_000, budget=budget, linear=True)
+    assert isinstance(advice.kind, kind)
+    assert not any("No bounds" in reason for reason in advice.reasons)
+
+
 def test_fewer_rows_than_features_are_searched_without_privacy() -> None:
     columns = {"a": jaxcd.Categorical((0, 1)), "b": jaxcd.Numeric(), "c": jaxcd.Numeric()}
     rows = [[i % 2, i, -i] for i in range(4)]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from jaxcd.advice.choosing import Algorithm, choose, nominal_beside_numeric
 from jaxcd.advice.limits import LIMITS, ROWS_ONLY, few_chosen, noisy, seen_from, smallest_share
-from jaxcd.advice.planning import plan_release, resolution_words
+from jaxcd.advice.planning import plan_release, resolution_words, scale_words
 from jaxcd.advice.recommendation import Alternative, Recommendation, of_release
 from jaxcd.data import Domain, Numeric
 from jaxcd.errors import DataError
@@ -63,7 +63,7 @@ def numeric(domain: Domain, n_samples: int, budget: Budget, linear: bool) -> Rec
         )
         if (signs := _by_signs(domain, n_samples, budget, planned, tree)) is not None:
             return signs
-        return _of_moments(planned, budget, tree)
+        return _of_moments(domain, planned, budget, tree)
     tree = Alternative(choice.title, f"it {seen}, and found less on most random models")
     found = of_any_shape(domain, n_samples, budget, (tree,))
     if all_numeric and found.warning is not None:
@@ -83,12 +83,15 @@ def linear_by_person(domain: Domain, n_samples: int, budget: Budget) -> Recommen
     tests = Alternative("searches by tests", ROWS_ONLY)
     if (signs := _by_signs(domain, n_samples, budget, planned, tests)) is not None:
         return signs
-    return _of_moments(planned, budget, tests)
+    return _of_moments(domain, planned, budget, tests)
 
 
-def _of_moments(planned: Plan, budget: Budget, other: Alternative) -> Recommendation:
+def _of_moments(
+    domain: Domain, planned: Plan, budget: Budget, other: Alternative
+) -> Recommendation:
     warning = noisy(SecondMoments, planned.smallest_share, counted_words(budget.unit))
-    return of_release(SecondMoments(), (_LINEAR, planned.words), (other,), warning)
+    reasons = (_LINEAR, planned.words, *scale_words(domain))
+    return of_release(SecondMoments(), reasons, (other,), warning)
 
 
 def _by_signs(
@@ -120,7 +123,8 @@ def _of_signs(
     planned = plan_release(domain, n_samples, kind=kind, budget=budget)
     n_pairs, n_chosen = math.comb(p, 2), kind.n_selected(domain, n_samples, budget=budget)
     chosen = (f"Of {n_pairs:,} pairs of columns {n_chosen:,} are chosen, and share the noise.",)
-    why = (*reasons, *(chosen if n_chosen else ()), planned.words)
+    shown = (*(chosen if n_chosen else ()), planned.words, *resolution_words(domain, kind.step))
+    why = (*reasons, *shown)
     return of_release(kind, why, others, few_chosen(n_chosen, p, counted_words(budget.unit)))
 
 

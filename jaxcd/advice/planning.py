@@ -186,13 +186,34 @@ def _check_budget(budget: Budget) -> None:
 
 
 def resolution_words(domain: Domain, step: float) -> tuple[str, ...]:
-    """What a release by ranks does not tell apart in columns without bounds, in one sentence; none
-    where there are no such columns.
+    """What a release by ranks or by medians does not tell apart in columns without bounds, in one
+    sentence; none where there are no such columns.
 
     Args:
         domain: public.
         step: near 0, and elsewhere as a share of a number's size.
     """
+    return _of_unbounded(
+        domain,
+        f"numbers there count as equal where they differ by less than {step:.2g} near 0, or "
+        f"elsewhere by {step:.2%} of their size, and beyond 4.4 million. Declare bounds of columns "
+        "whose numbers lie closer together, or farther out.",
+    )
+
+
+def scale_words(domain: Domain) -> tuple[str, ...]:
+    """Which columns without bounds second moments hardly see, in one sentence; none where there are
+    no such columns.
+    """
+    return _of_unbounded(
+        domain,
+        "second moments hardly see a column there whose standard deviation is below .001 near 0, "
+        "or elsewhere below .1% of its numbers' size, or whose numbers lie beyond 4.4 million. "
+        "Declare bounds of such columns.",
+    )
+
+
+def _of_unbounded(domain: Domain, words: str) -> tuple[str, ...]:
     unbounded = [
         repr(name)
         for name, column in domain.columns.items()
@@ -201,8 +222,4 @@ def resolution_words(domain: Domain, step: float) -> tuple[str, ...]:
     if not unbounded:
         return ()
     more = f" and {len(unbounded) - 3} more" if len(unbounded) > 3 else ""
-    return (
-        f"No bounds are declared of {', '.join(unbounded[:3])}{more}: numbers there count as equal "
-        f"where they differ by less than {step:.2g} near 0, or elsewhere by {step:.2%} of their "
-        "size. Declare bounds of columns whose numbers lie closer together.",
-    )
+    return (f"No bounds are declared of {', '.join(unbounded[:3])}{more}: {words}",)

@@ -31,10 +31,11 @@ from jaxcd.privacy import Accountant, Sensitive, gaussian
 from jaxcd.privacy.rounding import sqrt_up
 from jaxcd.queries import Door
 
-__all__ = ["bin_edges", "binned", "bought_units", "shortest_half"]
+__all__ = ["LOG_RANGE", "bin_edges", "binned", "bought_units", "shortest_half"]
 
 _BINS = 256
-_LOG_RANGE = 16.0
+LOG_RANGE = 16.0
+"""Of the bins of a column without bounds, on asinh scale, to either side."""
 # A bin is taken to hold rows from so many standard deviations of the noise on: of 256 bins without
 # rows one is so full in 1 of 14,000 purchases a column.
 _CLEAR = 5.0
@@ -129,7 +130,7 @@ def bin_edges(column: Column, n_bins: int) -> np.ndarray:
     assert isinstance(column, Numeric)
     if column.lower is not None and column.upper is not None:
         return np.linspace(column.lower, column.upper, n_bins + 1)
-    return np.sinh(np.linspace(-_LOG_RANGE, _LOG_RANGE, n_bins + 1))
+    return np.sinh(np.linspace(-LOG_RANGE, LOG_RANGE, n_bins + 1))
 
 
 def shortest_half(counts: np.ndarray, *, n_samples: int) -> tuple[int, int]:

@@ -23,11 +23,13 @@ import numpy as np
 from jaxcd.privacy import Accountant, gaussian
 from jaxcd.privacy.rounding import sqrt_up
 from jaxcd.queries import Door
-from jaxcd.releases.moments.bought_units import bin_edges, binned
+from jaxcd.releases.moments.bought_units import LOG_RANGE, bin_edges, binned
 
-__all__ = ["Thresholds", "bought_medians"]
+__all__ = ["STEP", "Thresholds", "bought_medians"]
 
 _STEPS = 14
+STEP = 2 * LOG_RANGE / (1 << _STEPS)
+"""A bin of a column without bounds: its width near 0, and elsewhere as a share of a number."""
 _NEAR = 0.1
 
 

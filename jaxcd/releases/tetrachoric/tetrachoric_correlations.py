@@ -72,7 +72,7 @@ from jaxcd.releases.moments.gaussian_score import GaussianScore
 from jaxcd.releases.moments.linear_models import fit_linear_gaussian
 from jaxcd.releases.plans import Plan
 from jaxcd.releases.redrawing import redrawn
-from jaxcd.releases.tetrachoric.bought_medians import bought_medians
+from jaxcd.releases.tetrachoric.bought_medians import STEP, bought_medians
 from jaxcd.releases.tetrachoric.covariance_selection import complete, response
 from jaxcd.releases.tetrachoric.partial_correlations import correlation_tests, rows_of_pairs
 from jaxcd.releases.tetrachoric.quadrants import sign_product, slope, tetrachoric
@@ -155,6 +155,7 @@ class Tetrachoric(ReleaseKind):
     title: ClassVar[str] = (
         "tetrachoric correlations of chosen pairs, and the graph of the highest Gaussian score"
     )
+    step: ClassVar[float] = STEP
     needs_delta: ClassVar[bool] = True
     takes_people: ClassVar[bool] = True
 
