@@ -22,7 +22,7 @@ from jaxcd.errors import DomainError, OptionError, SensitivityError
 from jaxcd.ops import tails
 from jaxcd.privacy import Budget, Ledger
 from jaxcd.releases import Plan, ReleaseKind
-from jaxcd.releases.base import check_is_kind
+from jaxcd.releases.kind import check_is_kind
 from jaxcd.releases.plans import USUAL_EFFECT
 
 __all__ = ["Plan", "plan", "plan_release"]
