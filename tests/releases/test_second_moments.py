@@ -362,6 +362,20 @@ class TestBoughtUnits:
         bought = SecondMoments().release(measured(values), budget=loud, noise=simulated())
         assert bought.effective_samples < 100 and bought.warnings == ()
 
+    def test_a_search_says_where_few_rows_are_within_the_scales(self):
+        """Columns without bounds in units that their histograms do not reach: all rows are far."""
+        values = 1e9 * np.random.default_rng(0).normal(size=(2_000, 4))
+        for domain, warned in (
+            ({f"v{j}": Numeric() for j in range(4)}, True),
+            ({f"v{j}": Numeric(-9e9, 9e9) for j in range(4)}, False),
+        ):
+            data = Dataset.from_array(values, domain=Domain(domain))
+            for budget in (jaxcd.NO_PRIVACY, jaxcd.Budget(4.0, 1e-6)):
+                bought = jaxcd.release(data, SecondMoments(), budget=budget, noise=simulated())
+                assert bool(bought.warnings) == warned
+                if warned:
+                    assert "declare bounds" in bought.warnings[0]
+
 
 class TestFile:
     def test_save_and_load(self, tmp_path):

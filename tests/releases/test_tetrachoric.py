@@ -243,6 +243,20 @@ def test_constants_and_ties_tell_nothing_and_break_nothing() -> None:
                     assert run.graph.n_edges == 0
 
 
+@pytest.mark.parametrize("rare", [0.0, 0.002])
+@pytest.mark.parametrize("budget", [jaxcd.NO_PRIVACY, jaxcd.Budget(4.0, 1e-6)])
+def test_nearly_constant_columns_do_not_depend_on_each_other(rare: float, budget: Any) -> None:
+    rng, n = np.random.default_rng(0), 20_000
+    values = 3.0 + (rng.random((n, 5)) < rare)
+    data = jaxcd.Dataset.from_array(values, domain=numbers([f"v{j}" for j in range(5)], -9.0, 9.0))
+    for kind in (jaxcd.Tetrachoric(), jaxcd.Tetrachoric(selected=4)):
+        bought = jaxcd.release(data, kind, budget=budget, noise=simulated())
+        assert jaxcd.search(bought).graph.n_edges == 0
+        if budget is jaxcd.NO_PRIVACY:
+            found = bought.expected_products(bought.pairs)
+            assert found == pytest.approx(bought.products, abs=n / 1_000)
+
+
 @pytest.mark.parametrize("zeros", [1.0, 0.99])
 def test_a_column_that_is_nearly_constant_takes_no_edge_from_the_others(zeros: float) -> None:
     rng, n = np.random.default_rng(0), 5_000

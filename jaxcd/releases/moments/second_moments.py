@@ -66,6 +66,9 @@ _JITTER = 1e-9
 # functions of each other numbers were worth less only where the budget buys fewer than so many
 # rows.
 _LOST, _FEW_WANTED = 0.1, 300.0
+# Of 2,000 rows of 6 and 5,000 of 30 independent columns at (1, 1e-6) normal ones hold .98 to 1.00
+# of it, cubes of exponential ones .22 with 7 false edges, log-normal ones (sigma 2) .39 with 44.
+_LEAST_WEIGHT = 0.5
 
 
 _BOUGHT_UNITS = "centres and scales"  # the label of that event
@@ -323,9 +326,24 @@ class ReleasedSecondMoments(Release):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Where the numbers are worth far fewer rows than the budget buys in the right units."""
+        """Where the numbers are worth far fewer rows than the budget buys in the right units, or
+        hold far less weight than so many normal rows would have.
+        """
         wanted = self._rows_worth(np.ones(self.domain.n_columns))
-        if wanted < _FEW_WANTED or self.effective_samples >= _LOST * wanted:
+        if wanted < _FEW_WANTED:
+            return ()
+        variances = self.untilted.variances
+        weight = math.exp(-0.5 * float(np.log1p(2 * self.rate * variances).sum()))
+        share = float(self.moments[0, 0]) / (weight * self.n_samples * _ANCHOR**2)
+        if share < _LEAST_WEIGHT:
+            return (
+                f"the second moments hold {max(share, 0.0):.0%} of the weight of normal rows: many "
+                "rows are far outside the scales that were found, so that edges may be missing or "
+                "false; of columns without bounds whose numbers are not mostly between .1 and "
+                "4,400,000 in size declare bounds, or give SecondMoments public centres and "
+                "scales; for far tails take Features",
+            )
+        if self.effective_samples >= _LOST * wanted:
             return ()
         return (
             f"the second moments are as precise as {self.effective_samples:,.0f} rows, where this "

@@ -266,10 +266,23 @@ class ReleasedTetrachoric(Release):
             check_number(name, getattr(self, name), 0, cure="give 0 where there is no noise")
 
     @cached_property
+    def _means(self) -> np.ndarray:
+        """Of the signs, as the normal law has them."""
+        found: np.ndarray = np.clip(self.signs / self.n_samples, -_MOST_MEAN, _MOST_MEAN)
+        return found
+
+    @cached_property
     def _cuts(self) -> np.ndarray:
         """The thresholds on the scale of standard normal columns."""
-        means = np.clip(self.signs / self.n_samples, -_MOST_MEAN, _MOST_MEAN)
-        found: np.ndarray = -special.ndtri((1 + means) / 2)
+        found: np.ndarray = -special.ndtri((1 + self._means) / 2)
+        return found
+
+    def _beyond(self, pairs: np.ndarray) -> np.ndarray:
+        """By how much the products of the mean signs of pairs, (k, 2), are larger than the law has
+        them: 0 but for nearly constant columns, which would else seem to depend on each other.
+        """
+        means = np.clip(self.signs / self.n_samples, -1, 1)
+        found: np.ndarray = means[pairs].prod(axis=1) - self._means[pairs].prod(axis=1)
         return found
 
     @cached_property
@@ -278,7 +291,8 @@ class ReleasedTetrachoric(Release):
         noise to first order; float64 (m,) each.
         """
         first, second = self._cuts[self.pairs].T
-        found = tetrachoric(self.products / self.n_samples, first, second)
+        products = self.products / self.n_samples - self._beyond(self.pairs)
+        found = tetrachoric(products, first, second)
         return found, self._variances(found)
 
     def _variances(self, correlations: np.ndarray) -> np.ndarray:
@@ -326,7 +340,7 @@ class ReleasedTetrachoric(Release):
         first, second = pairs.T
         strength = self.correlation[first, second]
         found = sign_product(self._cuts[first], self._cuts[second], strength)
-        return self.n_samples * found
+        return self.n_samples * (found + self._beyond(pairs))
 
     @cached_property
     def tells(self) -> np.ndarray:
