@@ -339,8 +339,9 @@ class ReleasedTetrachoric(Release):
         """
         first, second = pairs.T
         strength = self.correlation[first, second]
-        found = sign_product(self._cuts[first], self._cuts[second], strength)
-        return self.n_samples * (found + self._beyond(pairs))
+        normal = sign_product(self._cuts[first], self._cuts[second], strength)
+        found: np.ndarray = self.n_samples * (normal + self._beyond(pairs))
+        return found
 
     @cached_property
     def tells(self) -> np.ndarray:
