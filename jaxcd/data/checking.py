@@ -5,7 +5,7 @@ it says is not private.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxcd.checks import counted
 from jaxcd.data.column_types import Numeric
-from jaxcd.data.columns import RawColumn, fitted, is_missing, misfit_words
+from jaxcd.data.columns import RawColumn, fitted, is_missing, misfit_and_cure, number_in
 from jaxcd.data.domain import Domain
 from jaxcd.data.looks import id_words
 from jaxcd.data.readers import more_repairs, read_columns
@@ -162,21 +162,25 @@ def _misfits(raw: RawColumn, domain: Domain) -> list[Misfit]:
     column = domain[raw.name]
     found_cells = fitted(raw, column)
     bounds = column.bounds
-    rows: Mapping[str, list[int]] = {}
+    if not isinstance(column, Numeric):
+        otherwise = repr(column.label(column.catch_all))
+    else:
+        otherwise = "a missing value" if column.missing is not None else f"{column.catch_all:g}"
+    rows: dict[tuple[str, str], list[int]] = {}
     for row in np.flatnonzero(found_cells.misfits).tolist():
-        words = misfit_words(raw.cell(row), column).partition(";")[0]
-        if bounds is not None and "outside" in words:
-            words = f"values outside the declared bounds [{bounds[0]:g}, {bounds[1]:g}]"
-        rows.setdefault(words, []).append(row)  # type: ignore[attr-defined]
-    found = []
-    for words, places in sorted(rows.items(), key=lambda item: (-len(item[1]), item[1][0])):
-        if bounds is not None and ("bounds" in words or "infinite" in words):
+        words, _ = misfit_and_cure(cell := raw.cell(row), column)
+        becomes = otherwise
+        if bounds is not None and not math.isnan(number := number_in(cell)):
             becomes = "the nearest bound"
-        elif isinstance(column, Numeric):
-            becomes = "a missing value" if column.missing is not None else f"{column.catch_all:g}"
-        else:
-            becomes = repr(column.label(column.catch_all))
-        found.append(Misfit(raw.name, words, len(places), places[0] + 1, becomes))
+            if math.isfinite(number):
+                words = f"values outside the declared bounds [{bounds[0]:g}, {bounds[1]:g}]"
+        rows.setdefault((words, becomes), []).append(row)
+    found = [
+        Misfit(raw.name, words, len(places), places[0] + 1, becomes)
+        for (words, becomes), places in sorted(
+            rows.items(), key=lambda item: (-len(item[1]), item[1][0])
+        )
+    ]
     if len(found) > _MOST_SHOWN:
         rest = found[_MOST_SHOWN:]
         words = f"{len(rest)} further values that fit no declaration"

@@ -257,28 +257,34 @@ def encode(
 
 def misfit_words(cell: object, column: Column | None = None) -> str:
     """What is wrong with a cell that fits no declaration, and the cure."""
+    return "; ".join(misfit_and_cure(cell, column))
+
+
+def misfit_and_cure(cell: object, column: Column | None = None) -> tuple[str, str]:
+    """:func:`misfit_words`, in their two parts."""
     if isinstance(cell, Unreadable):
-        return f"a cell holds a {cell.kind}; turn the column into text or numbers"
+        return f"a cell holds a {cell.kind}", "turn the column into text or numbers"
     if is_missing(cell):
         return (
-            'the value is missing; declare "missing": true for the column in the domain, and it '
-            "gets a code of its own"
+            "the value is missing",
+            'declare "missing": true for the column in the domain, and it gets a code of its own',
         )
     if not isinstance(column, (Numeric, Binned)):
         return (
-            f"the value {shown(cell)} is not a declared level; add it to the levels in the "
-            "domain or correct the cell"
+            f"the value {shown(cell)} is not a declared level",
+            "add it to the levels in the domain or correct the cell",
         )
     number = number_in(cell)
     if not math.isfinite(number):
         what = "not a number, but the column is numeric" if math.isnan(number) else "infinite"
         return (
-            f"the value {shown(cell)} is {what}; correct the cell or declare the column with levels"
+            f"the value {shown(cell)} is {what}",
+            "correct the cell or declare the column with levels",
         )
     return (
         f"the value {shown(number)} is outside the declared bounds "
-        f"[{column.bounds[0]:g}, {column.bounds[1]:g}]; "  # type: ignore[index]
-        "widen the bounds in the domain or read with clip=True"
+        f"[{column.bounds[0]:g}, {column.bounds[1]:g}]",  # type: ignore[index]
+        "widen the bounds in the domain or read with clip=True",
     )
 
 

@@ -189,6 +189,21 @@ def test_ids_that_are_blank_or_differ_in_spelling_only_are_noted(tmp_path: Path)
     assert jaxcd.read_csv(tmp_path / "t.csv", domain=domain).n_people == 40 + 8
 
 
+def test_a_list_of_misfits_goes_by_what_a_cell_is_and_not_by_its_words(tmp_path: Path) -> None:
+    """Cells that hold the words of the list itself, and the sign at which its sentences end."""
+    cells = ("outside", "bounds", "infinite", "a; b", "7e9", "inf", "5")
+    (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{cell},1\n" for cell in cells))
+    domain = Domain({"x": Numeric(0, 8), "y": Ordinal((0, 1))})
+    found = check_file(tmp_path / "t.csv", domain=domain).misfits
+    read = jaxcd.read_csv(tmp_path / "t.csv", domain=domain).column("x").tolist()
+    assert read == [4.0, 4.0, 4.0, 4.0, 8.0, 8.0, 5.0]
+    for cell, value, misfit in zip(cells[:-1], read, found, strict=False):
+        assert misfit.becomes == (f"{value:g}" if value == 4 else "the nearest bound")
+        assert misfit.words.startswith(
+            "values outside" if cell == "7e9" else f"the value {cell!r} is"
+        )
+
+
 def test_ids_of_one_spelling_are_not_noted(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("pid,a\n" + "".join(f"P{i // 2},{i % 3}\n" for i in range(99)))
     assert "differ" not in words_about(draft_of_file(tmp_path / "t.csv"), "pid")
