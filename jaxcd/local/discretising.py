@@ -16,11 +16,22 @@ from numpy.typing import ArrayLike
 from jaxcd.checks import check_count, is_whole
 from jaxcd.citests.base import require_data
 from jaxcd.data import Dataset, Numeric, Ordinal
+from jaxcd.data.column_types import shown
 from jaxcd.data.domain import Column
 from jaxcd.errors import DataError, DomainError, OptionError, PrivacyError
 from jaxcd.local.arrays import Codes, Floats
 
-__all__ = ["Discretised", "binned_column", "discretise", "discretise_columns", "pair_bins"]
+__all__ = [
+    "MOST_BINS",
+    "Discretised",
+    "binned_column",
+    "discretise",
+    "discretise_columns",
+    "pair_bins",
+]
+
+MOST_BINS = 2**20
+"""The most bins of a column; each is a level, and levels are objects."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,14 +58,15 @@ def discretise(
         values: n finite numbers within the bounds.
         lower: the lowest value that could occur, known without looking; None is refused.
         upper: the highest one.
-        bins: how many, from 1; public.
+        bins: how many, from 1 to 2**20; public.
 
     Returns:
         Codes, the declared column and the edges.
 
     Raises:
         PrivacyError: a bound is None.
-        OptionError: ``bins`` is no whole number from 1, or bounds and bins leave no distinct edges.
+        OptionError: ``bins`` is no whole number from 1 to 2**20, or bounds and bins leave no
+            distinct edges.
         DomainError: the bounds are no numbers with lower < upper.
         DataError: a value is outside the bounds, or not a number.
 
@@ -69,10 +81,10 @@ def discretise(
             "the lowest and highest value that could occur"
         )
     bounds = Numeric(lower, upper)
-    if not is_whole(bins, 1):
+    if not is_whole(bins, 1, MOST_BINS):
         raise OptionError(
-            f"bins must be a whole number from 1, got {bins!r}: give one chosen without the data, "
-            "such as 10"
+            f"bins must be a whole number from 1 to {MOST_BINS:,}, got {shown(bins)}: give one "
+            "chosen without the data, such as 10"
         )
     assert bounds.lower is not None and bounds.upper is not None
     edges = np.linspace(bounds.lower, bounds.upper, int(bins) + 1)

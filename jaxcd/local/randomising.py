@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import enum
 
 from jaxcd.citests.base import require_data
 from jaxcd.data import Dataset, Domain
@@ -21,6 +20,7 @@ from jaxcd.privacy import (
     open_account,
 )
 from jaxcd.privacy.accountant import Accountant
+from jaxcd.privacy.certificate import plain
 
 __all__ = ["randomise"]
 
@@ -130,14 +130,7 @@ def mechanism_json(mechanism: LocalMechanism) -> dict[str, object]:
         else []
     )
     for name in names:
-        value = getattr(mechanism, name)
-        parameters[name] = (
-            value.value
-            if isinstance(value, enum.Enum)
-            else list(value)
-            if isinstance(value, tuple)
-            else value
-        )
+        parameters[name] = plain(getattr(mechanism, name))
     return {"kind": type(mechanism).__name__, **parameters}
 
 

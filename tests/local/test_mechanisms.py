@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from decimal import Decimal, getcontext
@@ -335,8 +336,10 @@ def test_bins_agree_with_numpy():
             "lower and upper must be declared: a range taken from private data",
         ),
         ({"upper": None}, PrivacyError, "lower and upper must be declared"),
-        ({"bins": 0}, OptionError, "bins must be a whole number from 1, got 0"),
+        ({"bins": 0}, OptionError, "bins must be a whole number from 1 to 1,048,576, got 0"),
         ({"bins": 2.5}, OptionError, "bins must be a whole number"),
+        ({"bins": 10**9}, OptionError, "bins must be a whole number .* got 1000000000"),
+        ({"bins": 10**5000}, OptionError, "bins must be a whole number .* very many digits"),
         ({"upper": 0.0}, DomainError, "must be below upper bound"),
         ({"upper": math.nan}, DomainError, "must be finite"),
         ({"values": [0.5, 1.5]}, DataError, "row 2: 1.5 is outside the declared bins from 0 to 1"),
@@ -492,6 +495,20 @@ def test_a_mechanism_of_ones_own_is_written_as_any_other(tmp_path):
     found = privatize(every_cell((2, 3), 2), _Own(), out=out, guarantee_out=promise)
     assert not found.proved and len(pd.read_csv(out)) == 12
     assert json.loads(promise.read_text())["mechanism"] == {"kind": "_Own"}
+
+
+def test_an_option_that_is_no_number_of_json_is_written_after_the_charge(tmp_path):
+    """It failed there, and what had been charged was lost."""
+
+    @dataclasses.dataclass(frozen=True)
+    class Wide(_Own):
+        width: float = math.nan
+        ends: tuple = (-math.inf, np.float64(2.0))
+
+    promise = tmp_path / "out.json"
+    privatize(every_cell((2, 3), 2), Wide(), out=tmp_path / "out.csv", guarantee_out=promise)
+    written = {"kind": "Wide", "width": "nan", "ends": ["-inf", 2.0]}
+    assert json.loads(promise.read_text())["mechanism"] == written
 
 
 def test_one_person_randomises_her_own_record(tmp_path):
