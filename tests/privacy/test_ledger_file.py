@@ -598,6 +598,17 @@ def forged(path: Path, *records: dict | str) -> None:
     path.write_text(f"jaxcd-ledger 1 {len(records):012d} {digest}\n{lines}")
 
 
+def parts_of_one(path: Path) -> tuple[dict, dict]:
+    """The head and the only charge of a ledger, for :func:`forged`."""
+    made(path, sizes=(0.5,))
+    _, head, row = path.read_text().splitlines()
+    head, row = (json.loads(line.partition(" ")[2]) for line in (head, row))
+    row |= {"law": "discrete Laplace", "sensitivity": 2.0, "pad": 0.0, "grid": 1.0}
+    row |= {"dimension": 1, "integral": True, "scales": [4.0], "rate": 1.0}
+    head = {name: part for name, part in head.items() if name != "accounting"}
+    return head, row
+
+
 WRONG_PARTS = [
     *({"head": {"failure_delta": x}} for x in ("inf", "nan", -1, 1e-5, [], None)),
     *({"head": {"data_set": x}} for x in ("", None, 3, "\ud800")),
@@ -617,12 +628,7 @@ WRONG_PARTS = [
 @pytest.mark.parametrize("parts", WRONG_PARTS, ids=lambda parts: str(parts)[:60])
 def test_records_with_right_digests_and_other_content_are_refused(parts, path):
     """In one message that names the file and says what to do, when the file is opened."""
-    made(path, sizes=(0.5,))
-    _, head, row = path.read_text().splitlines()
-    head, row = (json.loads(line.partition(" ")[2]) for line in (head, row))
-    row |= {"law": "discrete Laplace", "sensitivity": 2.0, "pad": 0.0, "grid": 1.0}
-    row |= {"dimension": 1, "integral": True, "scales": [4.0], "rate": 1.0}
-    head = {name: part for name, part in head.items() if name != "accounting"}
+    head, row = parts_of_one(path)
     forged(path, head, row)
     assert jaxcd.verify(path) is not None and LedgerFile(path).spent.epsilon == 0.5
     forged(path, {**head, **parts.get("head", {})}, {**row, **parts.get("row", {})})
@@ -1069,12 +1075,7 @@ def test_what_a_terminal_would_obey_is_shown_as_an_escape(path, capsys):
     """Anybody can write a file with right digests, and with commands for the terminal of whoever
     looks at it.
     """
-    made(path, sizes=(0.5,))
-    _, head, row = path.read_text().splitlines()
-    head, row = (json.loads(line.partition(" ")[2]) for line in (head, row))
-    row |= {"law": "discrete Laplace", "sensitivity": 2.0, "pad": 0.0, "grid": 1.0}
-    row |= {"dimension": 1, "integral": True, "scales": [4.0], "rate": 1.0}
-    head = {name: part for name, part in head.items() if name != "accounting"}
+    head, row = parts_of_one(path)
     forged(path, head, {**row, "analysis": "first \x1b[2J\r study", "claims": ["a\x07b"]})
     assert main(["ledger", str(path)]) == 0
     out = capsys.readouterr().out
