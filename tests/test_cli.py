@@ -518,6 +518,9 @@ PRIVATE = "discover --network cancer --rows 300"
                 ("--epsilon 1 --mechanism levelwise-gaussian", "--delta"),
                 ("--epsilon 1 --mechanism noisy-threshold-gaussian", "--delta"),
                 ("--epsilon 1e-300", "larger epsilon"),
+                ("--epsilon 1e-199", "larger epsilon"),
+                ("--epsilon 1 --delta 1e-400", "--delta"),
+                (f"--epsilon 1 --max-rows-per-person {10**400}", "max_rows_per_person"),
             )
         ),
         *(

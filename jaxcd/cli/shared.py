@@ -39,11 +39,15 @@ def accounting_option(default: str) -> Any:
 def _number(text: Any) -> float:
     # Own words: those of typer are of its validator, and differ by its version.
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
         raise typer.BadParameter(
             f"{text!r} is no number; write one as 1, 0.05 and 1e-6 are written"
         ) from None
+    # Read as 0, a delta that is too small for a float would be one that nobody asked for.
+    if number == 0 and re.search("[1-9]", re.split("[eE]", str(text))[0]):
+        raise typer.BadParameter(f"{text!r} is smaller than a number can be here; write 0")
+    return number
 
 
 def _whole(text: Any) -> int:

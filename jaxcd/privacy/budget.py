@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from typing import Any
 
-from ..checks import check_count, check_positive, choice_of
+from ..checks import check_count, check_positive, check_whole, choice_of
 from ..errors import OptionError
 from .groups import group_cost
 
@@ -70,6 +70,12 @@ MOST_GAUSSIAN_EPSILON = 2.0**20
 """
 
 
+LEAST_EPSILON = 1e-200
+"""The least epsilon of a budget, far below any that buys something: what smaller ones are divided
+into are no numbers of double precision.
+"""
+
+
 def _check_relation(relation: Relation) -> None:
     if not isinstance(relation, Relation):
         raise OptionError(
@@ -117,7 +123,7 @@ class Budget:
     """The total (epsilon, delta) that a run may spend, fixed before the data is read.
 
     Args:
-        epsilon: positive and finite, in nats.
+        epsilon: from 1e-200, finite, in nats.
         delta: in [0, 1); 0 asks for pure differential privacy.  Choose it far below one over the
             number of records.
         relation: the neighbouring relation under which both hold.
@@ -157,13 +163,20 @@ class Budget:
     def __post_init__(self) -> None:
         object.__setattr__(self, "unit", _check_unit(self.unit))
         cure = "give a positive number such as 1.0, or use NO_PRIVACY to run without privacy"
-        object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon, cure=cure))
+        epsilon = check_positive("epsilon", self.epsilon, cure=cure)
+        if epsilon < LEAST_EPSILON:
+            raise OptionError(
+                f"epsilon = {epsilon!r} is too small to be divided; use a larger epsilon, at least "
+                f"{LEAST_EPSILON:g}"
+            )
+        object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "delta", _check_delta(self.delta))
         _check_relation(self.relation)
-        rows = check_count(
+        rows = check_whole(
             "max_rows_per_person",
             self.max_rows_per_person,
-            minimum=1,
+            1,
+            2**53,
             cure="give the most rows that one person has",
         )
         object.__setattr__(self, "max_rows_per_person", rows)

@@ -255,11 +255,9 @@ class BatchedScore(LocalScore):
 _LEAST_ROWS = 8.0
 
 
-def log_rows(effective_samples: float, *, n_samples: int) -> float:
-    """The log N of a BIC whose N is what noise leaves of the rows, and at least 8 (or all of fewer
-    rows).
-    """
-    return math.log(max(effective_samples, min(_LEAST_ROWS, n_samples)))
+def log_rows(rows: float, *, noisy: bool) -> float:
+    """The log N of a BIC whose N is the rows, or what noise leaves of them: then at least 8."""
+    return math.log(max(rows, _LEAST_ROWS) if noisy else rows)
 
 
 def strongest(strength: np.ndarray, n_candidates: int) -> tuple[tuple[int, ...], ...]:

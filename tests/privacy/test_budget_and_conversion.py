@@ -20,7 +20,7 @@ from tests.helpers import refused
 NAN, INF = math.nan, math.inf
 
 
-@pytest.mark.parametrize("epsilon", [0.0, -1.0, NAN, INF, -INF, "1", None, True])
+@pytest.mark.parametrize("epsilon", [0.0, 5e-324, -1.0, NAN, INF, -INF, "1", None, True])
 def test_budget_refuses_epsilon(epsilon):
     if epsilon == "1":  # a number written as text is read as one
         assert Budget(epsilon).epsilon == 1.0

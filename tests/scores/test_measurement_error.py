@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+import jaxcd
 from jaxcd.data import networks
 from jaxcd.discovery import score_graph, search_histogram
 from jaxcd.errors import OptionError
@@ -73,6 +74,25 @@ def test_likelihood_and_mean_are_the_sums(scale: float):
         assert mean[0] == pytest.approx(expected_mean, rel=1e-7, abs=1e-12), (y, mu)
 
 
+@pytest.mark.parametrize("scale", [1e3, 1e6, 1e12, 1e15, 2.0**54])
+def test_noise_that_drowns_the_rows_leaves_what_little_it_leaves(scale: float):
+    """Of numbers as large as the noise, y log(y), no difference may be taken."""
+    for y in (-3, 0, 1, 60, 121, 10_000, int(3 * scale)):
+        for mu in (0.01, 5.0, 60.0):
+            log_f, mean = noisy_count(np.array([float(y)]), np.array([mu]), scale)
+            with mpmath.workdps(60):
+                q, m = mpmath.exp(-1 / mpmath.mpf(scale)), mpmath.mpf(mu)
+                joint = [
+                    mpmath.exp(-m) * m**count / mpmath.factorial(count) * q ** abs(y - count)
+                    for count in range(400)
+                ]
+                norm = mpmath.log((1 - q) / (1 + q))
+                expected = float(mpmath.log(mpmath.fsum(joint)) + norm)
+                weighted = mpmath.fsum(count * part for count, part in enumerate(joint))
+            assert log_f[0] == pytest.approx(expected, rel=1e-14, abs=1e-10), (y, mu)
+            assert mean[0] == pytest.approx(float(weighted / mpmath.fsum(joint)), rel=1e-9)
+
+
 @pytest.mark.parametrize("mu", [0.3, 7.0, 60.0])
 def test_it_is_a_distribution(mu: float):
     y = np.arange(-900, 1200).astype(float)
@@ -121,7 +141,7 @@ def test_the_table_agrees_with_the_formula(scale: float):
         assert approximate == pytest.approx(exact, abs=2e-3, rel=1e-5)
 
 
-@pytest.mark.parametrize("epsilon", [1e-5, 1e-8, 1e-12])
+@pytest.mark.parametrize("epsilon", [1e-5, 1e-8, 1e-12, 1e-16])
 def test_noise_of_any_size_costs_no_more_than_the_table(epsilon: float):
     """The tables of a count end at the number of rows, not where the noise ends."""
     score = release("cancer", n=500, epsilon=epsilon, seed=0)
@@ -299,3 +319,16 @@ def test_races_end():
     assert score_graph(MeasurementErrorScore(bought), found.graph) == pytest.approx(
         found.info["score"], abs=0.01
     )
+
+
+def test_one_row_under_noise_joins_nothing():
+    """log(1) = 0 made parameters free, and a graph had edges in three runs of four."""
+    domain = jaxcd.Domain({name: jaxcd.Categorical((0, 1)) for name in "abc"})
+    data = jaxcd.Dataset.from_codes(np.array([[0, 1, 1]]), domain=domain)
+    joined = [
+        search_histogram(
+            Histogram().release(data, budget=Budget(1.0), noise=simulated(seed))
+        ).graph.marks.any()
+        for seed in range(40)
+    ]
+    assert np.mean(joined) < 0.1

@@ -21,7 +21,7 @@ import numpy as np
 
 from jaxcd.releases.base import Release, check_kind
 from jaxcd.releases.tables.expectation_maximisation import Fits, NoisyTable
-from jaxcd.scores.base import GraphScore, LocalScore, check_max_parents, several_levels
+from jaxcd.scores.base import GraphScore, LocalScore, check_max_parents, log_rows, several_levels
 from jaxcd.scores.bic import BICScore
 from jaxcd.scores.equivalence import equivalence_keys
 from jaxcd.scores.level_margin import (
@@ -136,7 +136,8 @@ class MeasurementErrorScore(GraphScore):
     def price(self, adjacency: np.ndarray) -> float:
         """What the parameters of a DAG, bool (d, d), cost: nats."""
         levels = self._table.cardinalities
-        mean, margin = mean_and_margin(math.log(self._release.n_samples) / 2, CHANCE_FIT)
+        rows = log_rows(self._release.n_samples, noisy=self._release.scale > 0)
+        mean, margin = mean_and_margin(rows / 2, CHANCE_FIT)
         counted = counted_levels(levels, self._full_levels)
         return mean * _n_free(levels, adjacency) + margin * _n_free(counted, adjacency)
 

@@ -16,7 +16,13 @@ and factoring the Poisson probabilities at y and y + 1 out of them
 
 which neither overflow nor cancel.  Given y, N is a mixture of the two sides, with means (mu/q)
 (1 - 1/S) = y S_{y-1} / S_y and mu q + (y + 1)/T.  For y < 0 the first side is empty and the second
-is q^{-y} e^{mu q - mu}: N is Poisson(mu q) then.
+is q^{-y} e^{mu q - mu}: N is Poisson(mu q) then.  For y far above mu/q it is the other way round,
+
+    f(y; mu) = (1 - q) / (1 + q) q^y e^{mu/q - mu} (1 - r),  N ~ Poisson(mu/q),
+
+with r at most P(Pois(mu/q) > y): that is all of the second side, too, by Chernoff's bound of the
+Poisson tail at the exponent 1/b.  Where the noise drowns the rows nothing else would be left of
+the difference of numbers as large as y log y.
 """
 
 from __future__ import annotations
@@ -38,6 +44,8 @@ _CANCELS = 0.1
 # : Step of the table in sqrt(mu), in which a Poisson count has the standard deviation 1/2
 # everywhere, and the half-width of the : table about sqrt(y), beside what the noise adds.
 _STEP = 0.125
+# : P(Pois(l) > l + 10 sqrt(l) + 40) is below 1e-18 for every l.
+_FAR, _FAR_OF_NONE = 10.0, 40.0
 _REACH = 8.0
 
 
@@ -59,15 +67,22 @@ def noisy_count(y: np.ndarray, mu: np.ndarray, scale: float) -> tuple[np.ndarray
                 y < 0, -np.inf, special.xlogy(y, mu) - mu - special.gammaln(np.maximum(y, 0) + 1)
             )
         return log_f, np.maximum(y, 0) + 0.0
-    q = np.exp(-1 / scale)
-    log_norm = np.log1p(-q) - np.log1p(q)
-    log_f = log_norm + y / scale - mu * (1 - q)  # y < 0
-    mean = mu * q
-    inside = y >= 0
+    q, log_norm, lost = _of_noise(scale)
+    low = mu / q
+    above = y > low + _FAR * np.sqrt(low) + _FAR_OF_NONE
+    # y < 0, and y far above the count
+    log_f = log_norm - np.abs(y) / scale + np.where(above, low * lost, -mu * lost)
+    mean = np.where(above, low, mu * q)
+    inside = (y >= 0) & ~above
     if inside.any():
-        log_f, mean = np.array(log_f), np.array(mean)
         log_f[inside], mean[inside] = _nonnegative(y[inside], mu[inside], q, log_norm)
     return log_f, mean
+
+
+def _of_noise(scale: float) -> tuple[float, float, float]:
+    """q, log((1 - q) / (1 + q)) and 1 - q, which large noise leaves as much as small."""
+    q, lost = float(np.exp(-1 / scale)), float(-np.expm1(-1 / scale))
+    return q, float(np.log(lost) - np.log1p(q)), lost
 
 
 def _nonnegative(
@@ -170,8 +185,8 @@ class TabulatedCounts:
 
     def __call__(self, mu: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """log f and E[N | y, mu] for mu of shape (G, K)."""
-        q = np.exp(-1 / self._scale)
-        log_f = np.log1p(-q) - np.log1p(q) + self._y / self._scale - mu * (1 - q)  # y < 0
+        q, log_norm, lost = _of_noise(self._scale)
+        log_f = log_norm + self._y / self._scale - mu * lost  # y < 0
         mean = mu * q
         place = (np.sqrt(mu[:, self._inside]) - self._first) * (1 / _STEP)
         interval = np.clip(place, 0, self._n_points - 2).astype(np.intp)
