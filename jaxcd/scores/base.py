@@ -255,9 +255,9 @@ class BatchedScore(LocalScore):
 _LEAST_ROWS = 8.0
 
 
-def log_rows(rows: float, *, noisy: bool) -> float:
-    """The log N of a BIC whose N is the rows, or what noise leaves of them: then at least 8."""
-    return math.log(max(rows, _LEAST_ROWS) if noisy else rows)
+def log_rows(rows: float, *, reduced: bool) -> float:
+    """The log N of a BIC: of all rows, or of what noise and ties leave of them, at least 8 then."""
+    return math.log(max(rows, _LEAST_ROWS) if reduced else rows)
 
 
 def strongest(strength: np.ndarray, n_candidates: int) -> tuple[tuple[int, ...], ...]:

@@ -132,7 +132,9 @@ class FeatureScore(BatchedScore):
         self._sizes = np.array(bought.sizes)
         self.effective_samples = _effective_samples(bought)
         self._parameter_price = (
-            penalty / 2 * log_rows(self.effective_samples, noisy=bought.noise > 0)
+            penalty
+            / 2
+            * log_rows(self.effective_samples, reduced=self.effective_samples < bought.n_samples)
         )
         self._edge_price = self.effective_samples / 2 * CanonicalCorrelation(effect).effect ** 2
         self._prices = self._prices_of_pairs()

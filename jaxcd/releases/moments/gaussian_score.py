@@ -57,7 +57,7 @@ class GaussianScore(BatchedScore):
         rows = moments.effective_samples
         self._half_rows, self._price = (
             rows / 2,
-            penalty / 2 * log_rows(rows, noisy=moments.sigma > 0),
+            penalty / 2 * log_rows(rows, reduced=rows < moments.n_samples),
         )
         precision = np.linalg.inv(moments.correlation)
         scale = np.sqrt(np.diag(precision))

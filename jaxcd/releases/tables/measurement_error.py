@@ -136,7 +136,7 @@ class MeasurementErrorScore(GraphScore):
     def price(self, adjacency: np.ndarray) -> float:
         """What the parameters of a DAG, bool (d, d), cost: nats."""
         levels = self._table.cardinalities
-        rows = log_rows(self._release.n_samples, noisy=self._release.scale > 0)
+        rows = log_rows(self._release.n_samples, reduced=self._release.scale > 0)
         mean, margin = mean_and_margin(rows / 2, CHANCE_FIT)
         counted = counted_levels(levels, self._full_levels)
         return mean * _n_free(levels, adjacency) + margin * _n_free(counted, adjacency)
