@@ -374,8 +374,9 @@ def _differs(result: PairResult) -> str:
     scaled = "columns are scaled by the bounds, not by their own range"
     if info["method"] == "reci":
         return (
-            f"{scaled}; the best function of {info['regressor']}, a finite class with a bounded "
-            "loss, where the other fits Polynomial(degree=3) by least squares"
+            f"{scaled}, and the column with the wider bounds seems the better predicted, so give "
+            f"both bounds about equally tight; the best function of {info['regressor']}, a finite "
+            "class with a bounded loss, where the other fits Polynomial(degree=3) by least squares"
         )
     if info["protect"] == "test":
         words = "half of the rows train and half test, where the other uses all for both"

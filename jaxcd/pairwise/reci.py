@@ -220,7 +220,8 @@ def reci(
         bounds: public ``((x_lower, x_upper), (y_lower, y_upper))``; records are clipped to them and
             scaled by them.  Required with a budget; without one None scales by minimum and maximum.
             Errors are compared in units of the bounds, so the bounds of both variables should be
-            about equally tight.
+            about equally tight: the one with the wider bounds seems the better predicted, and so
+            the effect, also where the two are independent.
         key: not used; a regressor that draws rows or starting points has a seed of its own.
         noise: None for secure noise from the operating system; ``SimulatedNoise(key)`` for
             experiments.
