@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import jaxcd
 from jaxcd.errors import DataError, OptionError
@@ -10,6 +11,8 @@ from jaxcd.errors import DataError, OptionError
 __all__ = ["is_table", "opened"]
 
 _DATABASES = (".duckdb", ".ddb", ".db")
+# Connections, open until the command ends: before DuckDB 2 a relation did not hold its own.
+_HELD: list[Any] = []
 
 
 def is_table(file: Path | None, *, table: str | None, snapshot: str | None) -> bool:
@@ -76,4 +79,5 @@ def opened(
         raise DataError(
             f"--table {table!r}: {file} cannot be read ({type(error).__name__}); check the name"
         ) from None
+    _HELD.append(connection)
     return jaxcd.Table(frame, domain=domain, n_samples=rows, snapshot=snapshot)
