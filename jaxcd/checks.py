@@ -30,6 +30,7 @@ __all__ = [
     "counted",
     "is_number",
     "is_whole",
+    "printable",
     "shown_count",
 ]
 
@@ -115,6 +116,15 @@ def shown_count(number: int) -> str:
         return f"{number:,}"
     share, digits = math.modf(math.log10(number))
     return f"about {10**share:.1f}e{digits:.0f}"
+
+
+def printable(words: str) -> str:
+    r"""A line for a terminal: characters that it would obey, a line break among them, as escapes.
+
+    >>> printable("the name of a column\n\x1b[2J")
+    'the name of a column\\n\\x1b[2J'
+    """
+    return "".join(mark if mark.isprintable() else ascii(mark)[1:-1] for mark in words)
 
 
 def counted(number: int, word: str) -> str:

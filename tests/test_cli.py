@@ -517,10 +517,10 @@ PRIVATE = "discover --network cancer --rows 300"
                 ("--epsilon 1 --algorithm tree", "--delta"),
                 ("--epsilon 1 --mechanism levelwise-gaussian", "--delta"),
                 ("--epsilon 1 --mechanism noisy-threshold-gaussian", "--delta"),
-                ("--epsilon 1e-300", "larger epsilon"),
+                ("--epsilon 1e-300", "--epsilon 1e-300 is too small"),
                 ("--epsilon 1e-199", "larger epsilon"),
                 ("--epsilon 1 --delta 1e-400", "--delta"),
-                (f"--epsilon 1 --max-rows-per-person {10**400}", "max_rows_per_person"),
+                (f"--epsilon 1 --max-rows-per-person {10**400}", "--max-rows-per-person 1000"),
             )
         ),
         *(
@@ -600,6 +600,27 @@ def test_bad_input_is_one_line_and_exit_code_2(
     monkeypatch.chdir(tmp_path)
     command.refuses(expected, words, "--quiet" if words.startswith("discover") else "")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_no_name_speaks_to_the_terminal(command: CommandLine, tmp_path: Path) -> None:
+    """Whoever wrote the file chose the names of its columns."""
+    file, domain, bought = (tmp_path / name for name in ("t.csv", "d.json", "r.npz"))
+    rows = "".join(f"{i % 2},{i % 2},{i % 3}\n" for i in range(60))
+    file.write_text('"a\nb","c\x1b[2J",d\n' + rows)
+    shown = [command.shows("domain", file, "--out", domain)]
+    domain.write_text(domain.read_text().replace('"declared": false', '"declared": true'))
+    words = ["--domain", domain, "--epsilon 50 --simulated-noise --release-out", bought, "--out", tmp_path / "out"]
+    shown.append(command.shows("discover", file, words))
+    assert "\n  a\\nb --- c\\x1b[2J\n" in shown[-1]
+    shown.append(command.shows("search", bought))
+    shown.append(command.shows("search", bought, "--quiet"))
+    names = ["--treatment", Path("a\nb"), "--outcome", Path("c\x1b[2J")]
+    shown.append(command.shows("effect", bought, names))
+    assert "a\\nb" in shown[-1]
+    shown.append(command.shows("check", file, "--domain", domain))
+    shown.append(command.refuses("'a", "effect", bought, "--treatment", "x", "--outcome", "d"))
+    for text in shown:
+        assert "\x1b" not in text and "a\nb" not in text
 
 
 @pytest.mark.parametrize(
@@ -695,7 +716,7 @@ def test_levels_of_an_effect_may_hold_commas_quotes_and_truth_values(
     assert 'Setting a = x, "y" instead of no, thanks' in shown and "by +0.5," in shown
     command.refuses("comma itself in double quotes", words, "--levels", Path("no, thanks,x"))
     command.refuses("--outcome-level: 'x' is no level of 'b'", words, "--outcome-level x")
-    command.refuses("--draws = -1 is not", words[:2], words[4], "--draws -1")
+    command.refuses("--draws -1 is not", words[:2], words[4], "--draws -1")
     command.refuses(
         "levels 'no, thanks' and 'no, thanks': the two are the same",
         *(words, "--outcome-level true --levels", Path('"no, thanks","no, thanks"')),

@@ -343,3 +343,24 @@ def test_a_person_of_several_rows_is_not_promised_what_one_row_is(
     path.write_text(json.dumps({"declared": True, "columns": columns | {"name": {"ignore": True}}}))
     code, out, err = command(words)
     assert (code, err) == (0, "") and "replace-one; proved" in out
+
+
+def test_a_screen_that_fails_leaves_the_certificate(
+    command: CommandLine, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And a certificate that cannot be written leaves the answer on the screen."""
+    certificate = tmp_path / "c.json"
+    words = [PAIR, "--epsilon 1 --bounds -1 1 -2 2 --simulated-noise --certificate-out"]
+    with monkeypatch.context() as patch:
+
+        def full(*_: object, **__: object) -> None:
+            raise OSError(28, "No space left on device")
+
+        patch.setattr("jaxcd.cli.direction._show", full)
+        code, _, err = command("direction", file, words, certificate)
+    assert code == 2 and "No space left" in err
+    assert certificate.is_file()
+    with monkeypatch.context() as patch:
+        patch.setattr("jaxcd.cli.paid.write_certificate", full)
+        code, out, _ = command("direction", file, words, tmp_path / "other.json")
+    assert code == 2 and "guarantee" in out

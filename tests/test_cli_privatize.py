@@ -174,11 +174,11 @@ def test_existing_files_are_kept_unless_forced(folder: Path, command: CommandLin
             for more, said in (
                 ("--mechanism krr", "no level of privacy"),
                 ("--mechanism laplace --p-max 0.3", "'laplace' is unknown"),
-                ("--mechanism krr --epsilon-ldp 0", "epsilon_ldp must be"),
-                ("--mechanism krr --epsilon-ldp nan", "epsilon_ldp must be"),
-                ("--mechanism krr --epsilon-ldp -1", "epsilon_ldp must be"),
+                ("--mechanism krr --epsilon-ldp 0", "--epsilon-ldp must be"),
+                ("--mechanism krr --epsilon-ldp nan", "--epsilon-ldp must be"),
+                ("--mechanism krr --epsilon-ldp -1", "--epsilon-ldp must be"),
                 ("--mechanism geometric --p-max 0.001", "at least 1/30"),
-                ("--mechanism geometric --p-max 1.5", "p_max must be above 0 and below 1"),
+                ("--mechanism geometric --p-max 1.5", "--p-max must be above 0 and below 1"),
                 ("--mechanism geometric --p-max much", "--p-max"),
                 ("--mechanism geometric-combined --p-max 0.3 --distance far", "'far' is unknown"),
             )

@@ -15,9 +15,9 @@ import re
 import shlex
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -86,7 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _interrupted()
         return code if isinstance(code, int) else 0
     except JaxcdError as error:
-        return _refuse(_in_options(str(error)))
+        return _refuse(_in_options(str(error), _options_of(sys.argv[1:] if argv is None else argv)))
     except BrokenPipeError:
         # Whoever read stdout has gone; the interpreter would complain once more when it closes it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -121,14 +121,30 @@ def _warn(message: Warning | str, category: type[Warning], *_: object, **__: obj
 _ARGUMENTS = (
     "accounting|algorithm|clip|force|latent|linear|max_rows_per_person|missing|outcome_level|unit"
 )
-_FIRST = {"n_samples": "--rows", "n_draws": "--draws", "outcome_level": "--outcome-level"}
+_OTHERWISE = {"n_samples": "--rows", "n_draws": "--draws"}
+"""Arguments whose options have other names."""
 
 
-def _in_options(message: str) -> str:
-    """Arguments of Python, which the library's messages write as ``name=value``, as the options
-    that they are here.
+def _options_of(words: Sequence[str]) -> dict[str, str]:
+    """Of the command that was called: the names of arguments, and the options that they are."""
+    called: Any = typer.main.get_command(app)
+    for word in words:
+        if word not in getattr(called, "commands", {}):
+            break
+        called = called.commands[word]
+    own = {each.name: max(each.opts, key=len) for each in called.params}
+    return _OTHERWISE | {name: text for name, text in own.items() if text.startswith("--")}
+
+
+def _in_options(message: str, options: Mapping[str, str]) -> str:
+    """Arguments of Python, which the library's messages begin with or write as ``name=value``, as
+    the options that they are here.
     """
-    message = re.sub(rf"^({'|'.join(_FIRST)})\b", lambda found: _FIRST[found[1]], message)
+    message = re.sub(
+        rf"^({'|'.join(map(re.escape, options))})( = |(?=:| must\b| has\b))",
+        lambda found: options[found[1]] + (" " if found[2] else ""),
+        message,
+    )
     message = re.sub("\\bAccounting\\.(\\w+)", lambda found: found[1].lower(), message)
     return re.sub(
         rf"\b({_ARGUMENTS})=(?:True\b|(['\"]?)(\w+)\2)",
@@ -138,7 +154,9 @@ def _in_options(message: str) -> str:
 
 
 def _refuse(message: str) -> int:
-    print(f"jaxcd: {' '.join(message.split())}", file=sys.stderr)
+    from jaxcd.checks import printable
+
+    print(f"jaxcd: {printable(' '.join(message.split()))}", file=sys.stderr)
     return 2
 
 

@@ -149,23 +149,25 @@ def direction(
             protect=protect or "both",
         )
         result = or_neither(named, error_rate=error_rate)
-        if as_json:
-            print(json.dumps(_content(result, named, x, y), indent=2, allow_nan=False))
-        else:
-            _show(
-                result,
-                named,
-                x,
-                y,
-                file=file,
-                n=len(columns[0]),
-                left_out=left_out,
-                private=not no_privacy,
-                secure=noise is None,
-            )
-        # After the answer, which was paid for, is on the screen.
-        if certificate_out is not None:
-            paid.write_certificate(result, certificate_out)
+        # What was paid for is told twice, and whichever fails does not take the other with it.
+        try:
+            if certificate_out is not None:
+                paid.write_certificate(result, certificate_out)
+        finally:
+            if as_json:
+                print(json.dumps(_content(result, named, x, y), indent=2, allow_nan=False))
+            else:
+                _show(
+                    result,
+                    named,
+                    x,
+                    y,
+                    file=file,
+                    n=len(columns[0]),
+                    left_out=left_out,
+                    private=not no_privacy,
+                    secure=noise is None,
+                )
     if not no_privacy and not result.cost.proven:
         print(
             f"jaxcd: warning: this result is not for release: {result.cost.reason}", file=sys.stderr
@@ -440,8 +442,10 @@ def _show(
             )
         )
     lines.append(("guarantee", str(result.cost)))
+    from jaxcd.checks import printable
+
     for label, words in lines:
-        print(f"{label:<11}{words}")
+        print(f"{label:<11}{printable(words)}")
 
 
 def _content(result: PairResult, named: PairResult, x: str, y: str) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def draft(
     if out.exists() and file.exists() and out.samefile(file):
         raise OptionError(f"--out {str(out)!r} is the data file itself; give another one")
     check_one_file(file)
-    from jaxcd.checks import counted
+    from jaxcd.checks import counted, printable
     from jaxcd.data.drafting import draft_of_file
 
     only = None if columns is None else listed(columns)
@@ -70,5 +70,6 @@ def draft(
     if found.notes:
         print("To be looked at:")
     for note in found.notes:
-        print(f"- {note.column}: {note.words}." if note.column else f"- {note.words}.")
+        about = f"{note.column}: " if note.column else ""
+        print(printable(f"- {about}{note.words}."))
     print(_NEXT_STEPS.format(out=quote(str(out)), file=quote(str(file))))

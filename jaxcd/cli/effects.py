@@ -109,17 +109,18 @@ def effect(
     if as_json:
         print(json.dumps(found.to_json_dict(), ensure_ascii=False, allow_nan=False, indent=2))
         return
-    print(found.sentence)
+    from jaxcd.checks import printable
+
+    print(printable(found.sentence))
     if found.adjustment:
-        print(f"Held fixed: {', '.join(found.adjustment)}.")
+        print(printable(f"Held fixed: {', '.join(found.adjustment)}."))
     if len(found.possible) > 1:
         print(_listing(found))
         for one in found.possible:
             share = "" if found.n_graphs == 1 else f", in {one.share:.0%} of the graphs"
-            print(
-                f"  {one.estimate:+.4g}  ({one.low:+.4g} to {one.high:+.4g})  {_held(one)}{share}"
-            )
-    print(f"This takes for granted: {'; '.join(found.assumptions)}.")
+            interval = f"({one.low:+.4g} to {one.high:+.4g})"
+            print(printable(f"  {one.estimate:+.4g}  {interval}  {_held(one)}{share}"))
+    print(printable(f"This takes for granted: {'; '.join(found.assumptions)}."))
     print("Nothing more was spent: effects are computed from numbers that have been released.")
 
 

@@ -140,7 +140,7 @@ def _content(found: jaxcd.LedgerFile) -> dict[str, Any]:
 
 
 def _show(found: jaxcd.LedgerFile) -> None:
-    from jaxcd.checks import counted
+    from jaxcd.checks import counted, printable
     from jaxcd.privacy.budget import Unit, unit_words
 
     charges, analyses = counted(len(found.records), "charge"), _analyses(found.records)
@@ -168,7 +168,7 @@ def _show(found: jaxcd.LedgerFile) -> None:
         ),
     ]
     for label, words in lines:
-        print(f"{label:<11}{_shown(words)}")
+        print(f"{label:<11}{printable(words)}")
     for entry in analyses:
         price = (
             f"epsilon {entry['epsilon']:.6g}, rho {entry['rho']:.6g}"
@@ -178,9 +178,4 @@ def _show(found: jaxcd.LedgerFile) -> None:
         notes = each + ("" if entry["secure"] else ", simulated noise")
         notes += f", claims of {', '.join(entry['claims'])}" if entry["claims"] else ""
         charged = f"{entry['analysis']}: {counted(entry['n_charges'], 'charge')}, {price}{notes}"
-        print(_shown(f"  {entry['first']}  {charged}"))
-
-
-def _shown(words: str) -> str:
-    """Characters that a terminal would obey, as escapes: whoever can write the file wrote them."""
-    return "".join(mark if mark.isprintable() else ascii(mark)[1:-1] for mark in words)
+        print(printable(f"  {entry['first']}  {charged}"))

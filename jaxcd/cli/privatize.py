@@ -264,7 +264,7 @@ def _show(
     n_columns: int,
     written: Mapping[str, Path],
 ) -> None:
-    from jaxcd.checks import counted
+    from jaxcd.checks import counted, printable
 
     shown = ", ".join(
         f"{field.name}={getattr(mechanism, field.name)}"
@@ -291,4 +291,4 @@ def _show(
         ("written", ", ".join(map(str, written.values()))),
         ("read", f"with --domain {written['--domain-out']}"),
     ):
-        print(f"{label:<13}{words}")
+        print(f"{label:<13}{printable(words)}")

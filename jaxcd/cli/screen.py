@@ -17,7 +17,7 @@ from rich.text import Text
 
 import jaxcd
 from jaxcd.api import Choice
-from jaxcd.checks import counted
+from jaxcd.checks import counted, printable
 from jaxcd.cli.options import Loaded
 from jaxcd.discovery import EdgeConfidence
 from jaxcd.graphs.knowledge import given_edges
@@ -59,7 +59,7 @@ class _Screen(Console):
 
 
 def _line(console: Console, label: str, words: str) -> None:
-    console.print(Text.assemble((f"{label:<11}", "bold"), words))
+    console.print(Text.assemble((f"{label:<11}", "bold"), printable(words)))
 
 
 class Progress:
@@ -95,7 +95,7 @@ class Progress:
                 self._task, completed=done, total=total or self._n_levels, description=words
             )
         elif self._shown:
-            self._screen.print(words)
+            self._screen.print(printable(words))
 
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:
@@ -154,7 +154,8 @@ def show_result(run: jaxcd.DiscoveryResult, loaded: Loaded | None = None) -> Non
     console.print(Text(f"Graph: {size}", style="bold"))
     given = given_edges(run.info)
     for edge in run.graph.edges():
-        console.print(f"  {edge}{'  (given, not found)' if {edge.a, edge.b} in given else ''}")
+        mark = "  (given, not found)" if {edge.a, edge.b} in given else ""
+        console.print(f"  {printable(str(edge))}{mark}")
     if not run.graph.n_edges:
         console.print(f"  {run.graph}")
     console.print()
@@ -203,7 +204,8 @@ def _show_confidence(
 ) -> None:
     """How sure the edges are that were not given, and what the numbers are."""
     console.print(Text("Confidence in the edges", style="bold"))
-    console.print(confidence.in_words(graph, given=given))
+    for line in confidence.in_words(graph, given=given).split("\n"):
+        console.print(printable(line))
     console.print()
 
 
@@ -259,7 +261,8 @@ def print_json(run: jaxcd.DiscoveryResult, loaded: Loaded | None, folder: Path |
 
 def show_graph(run: jaxcd.DiscoveryResult) -> None:
     """The graph and nothing else."""
-    _Screen().print(str(run.graph))
+    edges = [printable(str(edge)) for edge in run.graph.edges()]
+    _Screen().print("\n".join(edges) or str(run.graph))
 
 
 def warn(run: jaxcd.DiscoveryResult) -> None:
