@@ -18,7 +18,7 @@ class PossibleEffect:
 
     Args:
         estimate: NaN where the release did not measure it, and in linear models where the
-            treatment does not vary by itself.
+            treatment does not vary by itself beyond the noise.
         low: of its interval.
         high: of its interval.
         adjustment: the columns held fixed; None where the effect is zero by the graph, or not
@@ -130,8 +130,8 @@ class Effect:
             why = "tables that the graph asks for were not measured"
             if all(one.adjustment is not None or one.low == one.high for one in self.possible):
                 why = (
-                    f"there are too few rows, or {self.treatment} does not vary by itself, beside "
-                    "what is held fixed"
+                    f"there are too few rows, or {self.treatment} does not vary by itself beyond "
+                    "the noise, beside what is held fixed"
                 )
             return (
                 f"The release does not tell how {what.replace('would change', 'changes')}: {why}."

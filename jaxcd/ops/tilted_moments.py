@@ -248,6 +248,8 @@ class Untilted:
         tau: noise on an entry of T off the diagonal.
         rate: s.
         n_samples: n.
+        is_told: which variances are as the moments have them, neither raised to the noise nor cut,
+            bool (p,).
     """
 
     mean: np.ndarray
@@ -256,6 +258,7 @@ class Untilted:
     tau: float
     rate: float
     n_samples: int
+    is_told: np.ndarray
 
     @property
     def stretch(self) -> np.ndarray:
@@ -287,10 +290,12 @@ def untilt(
     nu = moments[0, 1:] / (anchor * n_samples * kappa)
     values, directions = np.linalg.eigh(moments[1:, 1:] / (n_samples * kappa) - np.outer(nu, nu))
     largest = 0.8 / (2 * rate)
-    values = np.clip(values, min(max(tau * math.sqrt(p), 1e-9), largest), largest)
+    least = min(max(tau * math.sqrt(p), 1e-9), largest)
+    is_told = (least < values) & (values < largest)
+    values = np.clip(values, least, largest)
     variances = values / (1 - 2 * rate * values)
     mean = directions @ ((1 + 2 * rate * variances) * (directions.T @ nu))
-    return Untilted(mean, variances, directions, tau, rate, n_samples)
+    return Untilted(mean, variances, directions, tau, rate, n_samples, is_told)
 
 
 def relative_variances(

@@ -654,6 +654,31 @@ def test_a_treatment_that_does_not_vary_by_itself_tells_nothing(own, command, tm
     assert "does not vary by itself" in command(words)[1]
 
 
+@pytest.mark.parametrize("own", [1.0, 0.1])
+def test_a_treatment_that_noise_hides_tells_nothing(own: float) -> None:
+    """Intervals cover also where what varies in the treatment alone is less than the noise: what
+    is released of it then is the noise, by which the cause c would be divided.
+    """
+    graph = MixedGraph.from_edges(["c", "a", "b"], ["c --> a", "c --> b", "a --> b"])
+    domain = jaxcd.Domain(dict.fromkeys("cab", jaxcd.Numeric(-9, 9)), declared=True)
+    inside, open_ended = 0, {}
+    for n in (300, 30_000):
+        open_ended[n] = 0
+        for seed in range(20):
+            rng = np.random.default_rng(seed)
+            c = rng.normal(size=n)
+            a = c + own * rng.normal(size=n)
+            frame = pd.DataFrame({"c": c, "a": a, "b": a - c + rng.normal(size=n)})
+            data = jaxcd.Dataset.from_frame(frame, domain=domain)
+            release = bought(data, jaxcd.SecondMoments(), 0.5, 1e-6, seed)
+            found = jaxcd.effect(release, treatment="a", outcome="b", graph=graph)
+            inside += found.low <= 1 <= found.high
+            open_ended[n] += math.isinf(found.high)
+            assert math.isinf(found.high) == math.isnan(found.estimate)
+    assert inside >= 36  # of 40
+    assert open_ended[300] > 10 and open_ended[30_000] == 0
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("held", [False, True])
 def test_coefficients_of_few_rows_cover(held: bool) -> None:
