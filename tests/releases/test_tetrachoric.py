@@ -290,6 +290,31 @@ def test_weak_correlations_beside_strong_ones_tell_something() -> None:
     assert bought.tells.all()
 
 
+@pytest.mark.parametrize("budget", [jaxcd.NO_PRIVACY, BUDGET])
+def test_it_warns_where_exact_relations_hide_all_edges(budget: Any) -> None:
+    """A total beside its parts hides their edges and those of others; a copy hides none."""
+    x, y, e = np.random.default_rng(0).normal(size=(3, 20_000))
+    noise = {} if budget is jaxcd.NO_PRIVACY else {"noise": simulated(0)}
+    for columns, is_hidden in (
+        ((x, y, x + y, x + e), True),
+        ((x, y, x + e), False),
+        ((x, x, x + e), False),
+    ):
+        data = measured(np.column_stack(columns))
+        bought = jaxcd.release(data, jaxcd.Tetrachoric(), budget=budget, **noise)
+        run = jaxcd.search(bought)
+        assert bool(joined(run)) != is_hidden
+        assert len(bought.warnings) == is_hidden
+        if is_hidden:
+            (words,) = run.info["warnings"]
+            assert words == bought.warnings[0]
+            assert "as precise as 0 rows" in words and "leave" in words
+    few = jaxcd.release(
+        data, jaxcd.Tetrachoric(), budget=jaxcd.Budget(0.01, 1e-6), noise=simulated(0)
+    )
+    assert few.warnings == ()  # what so small a budget buys
+
+
 def test_two_rows_and_two_columns() -> None:
     for p, n in ((2, 50), (2, 2), (3, 2)):
         bought = jaxcd.release(chain(p, n), jaxcd.Tetrachoric(), budget=BUDGET, noise=simulated())
