@@ -26,7 +26,9 @@ class ColliderRule(enum.Enum):
     """How an unshielded triple x - z - y is judged.
 
     The second and third rule ask for all sets of neighbours of x or y that separate them.  Every
-    query asked is paid for. They depend on no order of columns or questions.
+    query asked is paid for.  They depend on no order of columns or questions, unless none of these
+    sets separates x and y: then the set that did so in the skeleton counts.  The first rule depends
+    on it: another order of the columns may find another set first.
     """
 
     #: A collider iff z is not in the set that separated x and y.

@@ -79,8 +79,9 @@ def pc(
         ledger: a LedgerFile (or Ledger) that every event is charged to as well, so that many runs
             share one total.
         max_level: the largest conditioning set, from 0; None for no limit.
-        stable: whether answers of one level leave each other alone.
-        colliders: how colliders are judged.
+        stable: whether answers of one level leave each other alone; False makes the skeleton, too,
+            depend on the order of the columns.
+        colliders: how colliders are judged, a :class:`jaxcd.discovery.ColliderRule`.
         conflicts: what becomes of an edge with two arrowheads.
         knowledge: what is known before; public.  A pair that is forbidden both ways is not joined
             and not asked, and a pair with a required edge is joined and not asked; a forbidden
