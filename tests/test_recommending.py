@@ -406,9 +406,13 @@ def test_mixed_columns_have_confidence_and_no_tests(monkeypatch):
 def test_fewer_rows_than_features_are_refused_at_once():
     domain = numeric(3, c=jaxcd.Categorical(tuple(range(40))))
     with pytest.raises(
-        DataError, match="30 rows for 45 features; give more rows than features, or fewer columns$"
+        DataError, match="30 rows for 45 features; give at least 47 rows, or fewer columns$"
     ):
         Features().check(domain, 30)
+    for too_few in (45, 46):
+        with pytest.raises(DataError, match=f"{too_few} rows for 45 features; give at least 47"):
+            Features().check(domain, too_few)
+    Features().check(domain, 47)
     assert jaxcd.recommend(domain, 30, budget=BOTH).kind == Discretised()
 
 

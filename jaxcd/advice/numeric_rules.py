@@ -129,7 +129,7 @@ def _of_signs(
 
 
 def too_few_rows(domain: Domain, n_samples: int) -> bool:
-    """Whether there are no more rows than features."""
+    """Whether there are too few rows for features."""
     try:
         Features().check(domain, n_samples)
     except DataError:

@@ -89,7 +89,7 @@ def recommend(
     Raises:
         OptionError: an argument is not of its kind, or ``linear`` where a column has levels.
         DomainError: there is one column only, or numeric ones and the budget has no delta.
-        DataError: there are numeric columns and no more rows than features.
+        DataError: there are numeric columns and too few rows for features.
 
     Example:
         >>> import jaxcd

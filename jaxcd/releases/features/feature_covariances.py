@@ -250,12 +250,12 @@ class Features(ReleaseKind):
         return replace(self, n_features=2)
 
     def check(self, domain: Domain, n_samples: int) -> None:
-        """Raises DataError where there are no more rows, whose number is public, than features."""
+        """Raises DataError where rows, whose number is public, are fewer than features and two."""
         total = sum(self.sizes(domain))
         if not n_samples > total + 1:
             raise DataError(
-                f"data: {counted(n_samples, 'row')} for {total} features; give more rows than "
-                "features, or fewer columns"
+                f"data: {counted(n_samples, 'row')} for {total} features; give at least "
+                f"{total + 2} rows, or fewer columns"
                 f"{'' if self.n_features in (None, 2) else ', or a smaller n_features'}"
             )
 
