@@ -9,6 +9,7 @@ from jaxcd.cli.shared import (
     AsJson,
     ReleaseReading,
     argument,
+    check_reading,
     check_release,
     listed,
     number_option,
@@ -90,8 +91,10 @@ def effect(
             "jaxcd search --algorithm gfci"
         )
     given = None if graph is None else _read(graph)
+    bought = jaxcd.Release.load(release)
+    check_reading(bought, missing)
     found = jaxcd.effect(
-        jaxcd.Release.load(release),
+        bought,
         treatment=treatment,
         outcome=outcome,
         graph=given,

@@ -11,6 +11,7 @@ from jaxcd.cli.shared import (
     AsJson,
     ReleaseReading,
     argument,
+    check_reading,
     check_release,
     number_option,
     option,
@@ -96,10 +97,7 @@ def search(
     reading = None if missing is None else Missing.of(missing)
     check_release(release)
     bought = jaxcd.Release.load(release)
-    if reading is Missing.LEVEL and not bought.domain.has_missing:
-        raise OptionError(
-            "--missing level has no use here: no column of the release has missing cells; drop it"
-        )
+    check_reading(bought, missing)
     by_tests: dict[str, Any] = {}
     if algorithm in _BY_TESTS:
         level = 0.05 if alpha is None else alpha

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from jaxcd.errors import DataError
+from jaxcd.errors import DataError, OptionError
 from jaxcd.places import check_there
 
 
@@ -94,6 +94,17 @@ def check_release(path: Path) -> None:
         of="*.npz",
         hint="there is none in it: `jaxcd discover` writes one with --release-out FILE.npz",
     )
+
+
+def check_reading(release: Any, missing: str | None) -> None:
+    """Raises OptionError where this reading of missing cells is none, or the release has none."""
+    from jaxcd.data import Missing
+
+    is_level = missing is not None and Missing.of(missing) is Missing.LEVEL
+    if is_level and not release.domain.has_missing:
+        raise OptionError(
+            "--missing level has no use here: no column of the release has missing cells; drop it"
+        )
 
 
 AsJson = Annotated[bool, option("Print one JSON object and nothing else.", "--json")]

@@ -833,6 +833,9 @@ def test_command_line(command: CommandLine, tmp_path) -> None:
     assert read["identified"] and read["low"] < read["estimate"] < read["high"]
     assert read["proven"] is False and "simulated" in read["reason"]
     assert (tmp_path / "forest.svg").is_file()
+    code, out, err = command(words, "--missing", "level")  # as jaxcd search says
+    assert code != 0 and not out and "no column of the release has missing cells; drop it" in err
+    assert command(words, "--missing", "ignore")[0] == 0
     dot = tmp_path / "graph.dot"
     dot.write_text(ASIA.cpdag().to_dot())
     code, out, _ = command(f"effect {path} --treatment smoke --outcome dysp --graph {dot}")
