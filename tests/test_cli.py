@@ -609,7 +609,14 @@ def test_no_name_speaks_to_the_terminal(command: CommandLine, tmp_path: Path) ->
     file.write_text('"a\nb","c\x1b[2J",d\n' + rows)
     shown = [command.shows("domain", file, "--out", domain)]
     domain.write_text(domain.read_text().replace('"declared": false', '"declared": true'))
-    words = ["--domain", domain, "--epsilon 50 --simulated-noise --release-out", bought, "--out", tmp_path / "out"]
+    words = [
+        "--domain",
+        domain,
+        "--epsilon 50 --simulated-noise --release-out",
+        bought,
+        "--out",
+        tmp_path / "out",
+    ]
     shown.append(command.shows("discover", file, words))
     assert "\n  a\\nb --- c\\x1b[2J\n" in shown[-1]
     shown.append(command.shows("search", bought))
