@@ -120,9 +120,9 @@ def _forest(tables: PairTables) -> tuple[list[int], list[int]]:
     degrees = (levels[ends[:, 0]] - 1) * (levels[ends[:, 1]] - 1)
     weights = tables.deviances[ends[:, 0], ends[:, 1]] - degrees
     clear = weights > 0  # above what independence expects
-    graph = sparse.coo_array(
-        (-weights[clear], (ends[clear, 0], ends[clear, 1])), shape=(d, d)
-    ).tocsr()
+    # 32 bits: trees of scipy before 1.17 take no others.
+    places = ends[clear].astype(np.int32)
+    graph = sparse.coo_array((-weights[clear], (places[:, 0], places[:, 1])), shape=(d, d)).tocsr()
     forest = csgraph.minimum_spanning_tree(graph)
     order: list[int] = []
     before = [-1] * d

@@ -130,7 +130,9 @@ def _component(n: int, pairs: np.ndarray, r: np.ndarray, v: np.ndarray) -> np.nd
 
     start = np.eye(n)
     alone = _alone(r, v)
-    strength = sparse.coo_array((-np.abs(alone) - 1e-9, (i, j)), shape=(n, n)).tocsr()
+    # 32 bits: trees of scipy before 1.17 take no others.
+    places = (i.astype(np.int32), j.astype(np.int32))
+    strength = sparse.coo_array((-np.abs(alone) - 1e-9, places), shape=(n, n)).tocsr()
     tree = csgraph.minimum_spanning_tree(strength).toarray() != 0
     inside = tree[i, j]
     _join(start, i[inside], j[inside], alone[inside])
