@@ -298,7 +298,7 @@ def test_the_command_searches_a_release(command: CommandLine, tmp_path: Path) ->
         ("bought.npz --knowledge nowhere.json", "'nowhere.json' does not exist"),
         ("bought.npz --force", "--force overwrites"),
         ("bought.npz --missing level", "--missing level has no use here"),
-        ("bought.npz --algorithm pc --max-level -1", "max_level"),
+        ("bought.npz --algorithm pc --max-level -1", "--max-level -1 is not"),
         ("bought.npz --algorithm pc --test fisher-z", "FisherZ"),
     ],
 )
