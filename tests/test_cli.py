@@ -626,8 +626,22 @@ def test_no_name_speaks_to_the_terminal(command: CommandLine, tmp_path: Path) ->
     assert "a\\nb" in shown[-1]
     shown.append(command.shows("check", file, "--domain", domain))
     shown.append(command.refuses("'a", "effect", bought, "--treatment", "x", "--outcome", "d"))
+    shown.append(command.shows("search", bought, "--confidence 3"))
     for text in shown:
-        assert "\x1b" not in text and "a\nb" not in text
+        assert "\x1b" not in text and "a\nb" not in text and "\nb " not in text
+
+
+def test_no_certificate_speaks_to_the_terminal(command: CommandLine, tmp_path: Path) -> None:
+    """Whoever wrote the certificate chose its words: none of them makes a line of its own."""
+    command.shows("discover --network cancer --epsilon 1 --out", tmp_path / "out")
+    file = tmp_path / "out" / "privacy.json"
+    content = json.loads(file.read_text())
+    content["guarantee"]["reason"] = "\x1b[2J\nall checks hold"
+    content["guarantee"]["unit"] = "one \r row"
+    file.write_text(json.dumps(content))
+    code, out, _ = command("verify", file)
+    assert code == 1 and r"\x1b[2J\nall checks hold" in out and r"one \r row" in out
+    assert all(line.isprintable() for line in out.split("\n"))
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,7 @@ from jaxcd.cli.shared import (
     argument,
     number_option,
     option,
+    tell,
     whole_option,
 )
 from jaxcd.errors import JaxcdError, OptionError, PrivacyWarning
@@ -110,12 +111,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _warn(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-    print(
-        f"jaxcd: warning: {message}"
-        if issubclass(category, PrivacyWarning)
-        else f"{category.__name__}: {message}",
-        file=sys.stderr,
-    )
+    label = "jaxcd: warning" if issubclass(category, PrivacyWarning) else category.__name__
+    tell(*f"{label}: {message}".split("\n"), error=True)
 
 
 _ARGUMENTS = (
@@ -154,9 +151,7 @@ def _in_options(message: str, options: Mapping[str, str]) -> str:
 
 
 def _refuse(message: str) -> int:
-    from jaxcd.checks import printable
-
-    print(f"jaxcd: {printable(' '.join(message.split()))}", file=sys.stderr)
+    tell(f"jaxcd: {' '.join(message.split())}", error=True)
     return 2
 
 
@@ -468,7 +463,7 @@ def recommend(
     if as_json:
         screen.print_recommendation(found)
     else:
-        print(found)
+        tell(*str(found).split("\n"))
 
 
 app.command()(privatize)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from jaxcd.cli.shared import AsJson, DomainFile, File, argument, check_one_file
+from jaxcd.cli.shared import AsJson, DomainFile, File, argument, check_one_file, tell
 
 __all__ = ["check", "verify"]
 
@@ -31,7 +31,7 @@ def check(file: File, domain: DomainFile, as_json: AsJson = False) -> None:
     if as_json:
         print(json.dumps(found.to_json_dict(), indent=2, allow_nan=False))
     else:
-        print(found)
+        tell(*str(found).split("\n"))
     if not found.clean:
         raise typer.Exit(1)
 
@@ -67,6 +67,6 @@ def verify(
             )
         )
     else:
-        print(found)
+        tell(*str(found).split("\n"))
     if not found.holds:
         raise typer.Exit(1)

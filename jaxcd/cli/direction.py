@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +18,7 @@ from jaxcd.cli.shared import (
     check_one_file,
     number_option,
     option,
+    tell,
     whole_option,
 )
 from jaxcd.errors import DataError, DomainError, OptionError, PrivacyError, SensitivityError
@@ -169,9 +169,7 @@ def direction(
                     secure=noise is None,
                 )
     if not no_privacy and not result.cost.proven:
-        print(
-            f"jaxcd: warning: this result is not for release: {result.cost.reason}", file=sys.stderr
-        )
+        tell(f"jaxcd: warning: this result is not for release: {result.cost.reason}", error=True)
 
 
 def _check(
@@ -442,10 +440,7 @@ def _show(
             )
         )
     lines.append(("guarantee", str(result.cost)))
-    from jaxcd.checks import printable
-
-    for label, words in lines:
-        print(f"{label:<11}{printable(words)}")
+    tell(*(f"{label:<11}{words}" for label, words in lines))
 
 
 def _content(result: PairResult, named: PairResult, x: str, y: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Annotated
 
-from jaxcd.cli.shared import File, check_one_file, listed, option
+from jaxcd.cli.shared import File, check_one_file, listed, option, tell
 from jaxcd.errors import OptionError
 
 __all__ = ["draft"]
@@ -53,7 +53,7 @@ def draft(
     if out.exists() and file.exists() and out.samefile(file):
         raise OptionError(f"--out {str(out)!r} is the data file itself; give another one")
     check_one_file(file)
-    from jaxcd.checks import counted, printable
+    from jaxcd.checks import counted
     from jaxcd.data.drafting import draft_of_file
 
     only = None if columns is None else listed(columns)
@@ -61,15 +61,15 @@ def draft(
     out.parent.mkdir(parents=True, exist_ok=True)
     found.domain.write(out)
     ignored = len(found.domain.ignored)
-    print(
+    tell(
         f"Wrote {out}: {counted(found.domain.n_columns, 'column')} of "
         f"{counted(found.n_samples, 'row')}"
         + (f", and {ignored} to be ignored" if ignored else "")
         + "."
     )
     if found.notes:
-        print("To be looked at:")
+        tell("To be looked at:")
     for note in found.notes:
         about = f"{note.column}: " if note.column else ""
-        print(printable(f"- {about}{note.words}."))
-    print(_NEXT_STEPS.format(out=quote(str(out)), file=quote(str(file))))
+        tell(f"- {about}{note.words}.")
+    tell(*_NEXT_STEPS.format(out=quote(str(out)), file=quote(str(file))).split("\n"))

@@ -14,6 +14,7 @@ from jaxcd.cli.shared import (
     listed,
     number_option,
     option,
+    tell,
     whole_option,
 )
 from jaxcd.errors import FormatError, JaxcdError, OptionError
@@ -112,19 +113,17 @@ def effect(
     if as_json:
         print(json.dumps(found.to_json_dict(), ensure_ascii=False, allow_nan=False, indent=2))
         return
-    from jaxcd.checks import printable
-
-    print(printable(found.sentence))
+    tell(found.sentence)
     if found.adjustment:
-        print(printable(f"Held fixed: {', '.join(found.adjustment)}."))
+        tell(f"Held fixed: {', '.join(found.adjustment)}.")
     if len(found.possible) > 1:
-        print(_listing(found))
+        tell(_listing(found))
         for one in found.possible:
             share = "" if found.n_graphs == 1 else f", in {one.share:.0%} of the graphs"
             interval = f"({one.low:+.4g} to {one.high:+.4g})"
-            print(printable(f"  {one.estimate:+.4g}  {interval}  {_held(one)}{share}"))
-    print(printable(f"This takes for granted: {'; '.join(found.assumptions)}."))
-    print("Nothing more was spent: effects are computed from numbers that have been released.")
+            tell(f"  {one.estimate:+.4g}  {interval}  {_held(one)}{share}")
+    tell(f"This takes for granted: {'; '.join(found.assumptions)}.")
+    tell("Nothing more was spent: effects are computed from numbers that have been released.")
 
 
 def _listing(found: Any) -> str:

@@ -20,6 +20,7 @@ from jaxcd.cli.shared import (
     argument,
     number_option,
     option,
+    tell,
     whole_option,
 )
 from jaxcd.errors import OptionError
@@ -144,18 +145,18 @@ def federate(
 def _show(bought: Any, coordinator: Coordinator, federation: Federation, out: Path) -> None:
     found = coordinator.report()
     largest = max((max(part["bytes"].values()) for part in found["rounds"]), default=0)
-    print(f"release    {bought.kind}, {bought.n_samples:,} rows of {len(found['sites'])} sites")
-    print(f"guarantee  {bought.cost}")
-    print(f"adversary  {federation.words}")
-    print(f"           secure aggregation {found['secure_aggregation']}")
-    print(
+    tell(f"release    {bought.kind}, {bought.n_samples:,} rows of {len(found['sites'])} sites")
+    tell(f"guarantee  {bought.cost}")
+    tell(f"adversary  {federation.words}")
+    tell(f"           secure aggregation {found['secure_aggregation']}")
+    tell(
         f"noise      of {federation.n_shares} of {len(federation.sites)} sites is enough: "
         f"{federation.dropouts} may be absent, {federation.colluding} may collude"
     )
-    print(f"rounds     {len(found['rounds'])}, at most {largest:,} bytes a site and round")
+    tell(f"rounds     {len(found['rounds'])}, at most {largest:,} bytes a site and round")
     for note in found["notes"]:
-        print(f"note       {note}")
-    print(f"written    {out}: jaxcd search {out}")
+        tell(f"note       {note}")
+    tell(f"written    {out}: jaxcd search {out}")
 
 
 def _check_files(

@@ -15,6 +15,7 @@ from jaxcd.cli.shared import (
     argument,
     number_option,
     option,
+    tell,
     whole_option,
 )
 from jaxcd.errors import OptionError
@@ -140,7 +141,7 @@ def _content(found: jaxcd.LedgerFile) -> dict[str, Any]:
 
 
 def _show(found: jaxcd.LedgerFile) -> None:
-    from jaxcd.checks import counted, printable
+    from jaxcd.checks import counted
     from jaxcd.privacy.budget import Unit, unit_words
 
     charges, analyses = counted(len(found.records), "charge"), _analyses(found.records)
@@ -167,8 +168,7 @@ def _show(found: jaxcd.LedgerFile) -> None:
             else "nothing",
         ),
     ]
-    for label, words in lines:
-        print(f"{label:<11}{printable(words)}")
+    tell(*(f"{label:<11}{words}" for label, words in lines))
     for entry in analyses:
         price = (
             f"epsilon {entry['epsilon']:.6g}, rho {entry['rho']:.6g}"
@@ -178,4 +178,4 @@ def _show(found: jaxcd.LedgerFile) -> None:
         notes = each + ("" if entry["secure"] else ", simulated noise")
         notes += f", claims of {', '.join(entry['claims'])}" if entry["claims"] else ""
         charged = f"{entry['analysis']}: {counted(entry['n_charges'], 'charge')}, {price}{notes}"
-        print(printable(f"  {entry['first']}  {charged}"))
+        tell(f"  {entry['first']}  {charged}")

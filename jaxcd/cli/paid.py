@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from jaxcd.cli.shared import tell
 from jaxcd.errors import OptionError
 
 __all__ = ["check_apart", "check_certificate_out", "kept", "write_certificate"]
@@ -38,7 +39,7 @@ def kept() -> Iterator[None]:
             if receipt is not None:
                 _save(receipt)
             elif isinstance(error, KeyboardInterrupt):
-                print("jaxcd: nothing was spent", file=sys.stderr)
+                tell("jaxcd: nothing was spent", error=True)
             raise
 
 
@@ -87,9 +88,9 @@ def _save(receipt: Any) -> None:
             refused = refused or str(error)
         else:
             how = "jaxcd.Release.load" if hasattr(receipt.partial, "tests") else "numpy.load"
-            print(f"{spent}; what it bought is in {path}; {how} reads it", file=sys.stderr)
+            tell(f"{spent}; what it bought is in {path}; {how} reads it", error=True)
             return
-    print(f"{spent}, and what it bought could not be written ({refused})", file=sys.stderr)
+    tell(f"{spent}, and what it bought could not be written ({refused})", error=True)
 
 
 def check_apart(written: Mapping[str, Path | None], read: Mapping[str, Path | None]) -> None:

@@ -17,6 +17,7 @@ from jaxcd.cli.shared import (
     SimulatedNoiseFlag,
     number_option,
     option,
+    tell,
     whole_option,
 )
 from jaxcd.errors import OptionError, PrivacyError
@@ -264,7 +265,7 @@ def _show(
     n_columns: int,
     written: Mapping[str, Path],
 ) -> None:
-    from jaxcd.checks import counted, printable
+    from jaxcd.checks import counted
 
     shown = ", ".join(
         f"{field.name}={getattr(mechanism, field.name)}"
@@ -291,4 +292,4 @@ def _show(
         ("written", ", ".join(map(str, written.values()))),
         ("read", f"with --domain {written['--domain-out']}"),
     ):
-        print(f"{label:<13}{printable(words)}")
+        tell(f"{label:<13}{words}")

@@ -19,6 +19,7 @@ import jaxcd
 from jaxcd.api import Choice
 from jaxcd.checks import counted, printable
 from jaxcd.cli.options import Loaded
+from jaxcd.cli.shared import tell
 from jaxcd.discovery import EdgeConfidence
 from jaxcd.graphs.knowledge import given_edges
 from jaxcd.privacy.budget import PrivacyCost, counted_words
@@ -59,7 +60,7 @@ class _Screen(Console):
 
 
 def _line(console: Console, label: str, words: str) -> None:
-    console.print(Text.assemble((f"{label:<11}", "bold"), printable(words)))
+    console.print(Text.assemble((f"{printable(label):<11}", "bold"), printable(words)))
 
 
 class Progress:
@@ -273,7 +274,7 @@ def warn(run: jaxcd.DiscoveryResult) -> None:
 def warn_of(cost: PrivacyCost) -> None:
     """:func:`warn`, of what has this cost."""
     if not math.isinf(cost.epsilon) and not cost.proven:
-        print(f"jaxcd: warning: this result is not for release: {cost.reason}", file=sys.stderr)
+        tell(f"jaxcd: warning: this result is not for release: {cost.reason}", error=True)
 
 
 def show_guarantees(guarantees: Iterable[Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import re
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -73,6 +74,16 @@ def listed(text: str) -> list[str]:
 def argument(words: str) -> Any:
     """An argument and its help."""
     return typer.Argument(help=words, show_default=False)
+
+
+def tell(*lines: str, error: bool = False) -> None:
+    """Prints lines for people, on stdout or stderr: what a terminal would obey, a line break within
+    one of them too, is shown as an escape.
+    """
+    from jaxcd.checks import printable
+
+    for line in lines:
+        print(printable(line), file=sys.stderr if error else sys.stdout)
 
 
 def check_one_file(path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxcd.checks import check_whole
+from jaxcd.checks import check_whole, printable
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import MixedGraph
 
@@ -194,7 +194,7 @@ class EdgeConfidence:
         rows = [row for row in self.table(graph) if {row.a, row.b} not in given]
         edges = [graph.edge(row.a, row.b) for row in rows]
         words = [
-            f"{row.a}  {row.b}  (not found)" if edge is None else str(edge)
+            printable(f"{row.a}  {row.b}  (not found)" if edge is None else str(edge))
             for row, edge in zip(rows, edges, strict=True)
         ]
         width = max(map(len, words), default=0)

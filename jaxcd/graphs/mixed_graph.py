@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, final
 import networkx as nx
 import numpy as np
 
-from jaxcd.checks import check_listed, counted, is_whole
+from jaxcd.checks import check_listed, counted, is_whole, printable
 from jaxcd.errors import GraphError
 from jaxcd.graphs.edges import SYMBOLS, Edge, Mark, parse_edge
 
@@ -446,7 +446,7 @@ class MixedGraph:
 
     def __str__(self) -> str:
         return (
-            "\n".join(str(edge) for edge in self.edges())
+            "\n".join(printable(str(edge)) for edge in self.edges())
             or f"(no edges among {counted(self.n_nodes, 'node')})"
         )
 

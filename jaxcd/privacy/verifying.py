@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..checks import printable
 from ..errors import FormatError
 from ..json_files import parsed
 from ..places import check_there
@@ -85,7 +86,7 @@ class Verification:
         proof = (
             f"stated as proved: {self.reason}" if self.proven else f"NOT for release: {self.reason}"
         )
-        return "\n".join([*lines, f"{verdict}: {self.claim}", proof])
+        return "\n".join(map(printable, [*lines, f"{verdict}: {self.claim}", proof]))
 
 
 def verify(source: Mapping[str, Any] | str | Path) -> Verification:
