@@ -6,6 +6,8 @@ import html
 import json
 import os
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 import typing
@@ -629,6 +631,26 @@ def test_no_name_speaks_to_the_terminal(command: CommandLine, tmp_path: Path) ->
     shown.append(command.shows("search", bought, "--confidence 3"))
     for text in shown:
         assert "\x1b" not in text and "a\nb" not in text and "\nb " not in text
+
+
+def test_files_are_written_whoever_reads_the_screen(command: CommandLine, tmp_path: Path) -> None:
+    """A disk that is full, or an output that was closed, takes no file along."""
+    out, bought = tmp_path / "out", tmp_path / "r.npz"
+    words = f"discover --network cancer --rows 200 --epsilon 1 --simulated-noise --out {out}"
+    call = [sys.executable, "-m", "jaxcd"]
+    with open("/dev/full", "w") as full:
+        for more in ("--quiet", "--json"):
+            ended = subprocess.run(
+                [*call, *words.split(), more, "--force"], stdout=full, cwd=tmp_path
+            )
+            assert ended.returncode == 2 and (out / "graph.json").exists()
+            shutil.rmtree(out)
+        command.shows("discover --network cancer --epsilon 1 --release-out", bought)
+        ended = subprocess.run([*call, "search", bought, "--out", out], stdout=full)
+        assert ended.returncode == 2 and (out / "graph.json").exists()
+    shell = shlex.join([*call, "search", str(bought), "--out", str(tmp_path / "other")])
+    ended = subprocess.run(f"{shell} >&- 2>&-", shell=True)
+    assert ended.returncode == 0 and (tmp_path / "other" / "graph.json").exists()
 
 
 def test_no_certificate_speaks_to_the_terminal(command: CommandLine, tmp_path: Path) -> None:

@@ -68,7 +68,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: the arguments after the program's name; None takes those of the process.
     """
-    for stream in (sys.stdout, sys.stderr):
+    for name in ("stdout", "stderr"):
+        stream: Any = getattr(sys, name)
+        if stream is None:  # closed by whoever called: nobody reads it, and the run goes on
+            stream = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+            setattr(sys, name, stream)
         # a name that the terminal cannot show must not end the run
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -390,14 +394,18 @@ def discover(
                 knowledge=known,
                 progress=bar.report,
             )
-        if talkative:
-            # Before the files are written: what was paid for is on the screen whatever happens
-            # next.
-            screen.show_result(run, loaded)
-        elif quiet and not as_json:
-            screen.show_graph(run)
-        if out is not None:
-            write_report(run, out, truth=loaded.truth, force=force, command=context.obj, date=today)
+        # What was paid for is written and shown, and whichever fails does not take the other with
+        # it.
+        try:
+            if out is not None:
+                write_report(
+                    run, out, truth=loaded.truth, force=force, command=context.obj, date=today
+                )
+        finally:
+            if talkative:
+                screen.show_result(run, loaded)
+            elif quiet and not as_json:
+                screen.show_graph(run)
         if talkative and out is not None:
             screen.show_files(out)
         if talkative and release_out is not None:

@@ -111,20 +111,19 @@ def search(
             check_gfci(bought.domain, known, what="--algorithm gfci", cure="use --algorithm fci")
     search_by: Any = jaxcd.search if algorithm == "score" else getattr(jaxcd, algorithm)
     run = search_by(bought, knowledge=known, missing=reading, **by_tests)
-    talkative = not (as_json or quiet)
-    if talkative:  # what was refused prints nothing else
-        words = f"{algorithm}, with {by_tests['test'].name}" if by_tests else algorithm
-        screen.show_search(release, bought, words, knowledge)
     if confidence:
         run = run.with_confidence(jaxcd.discovery.edge_confidence(bought, run, n_draws=confidence))
-    if talkative:
-        screen.show_result(run)
-    elif quiet and not as_json:
-        screen.show_graph(run)
+    # Written before anything is shown: nobody may read what is.
     if out is not None:
         write_report(run, out, truth=None, force=force, command=context.obj)
-        if talkative:
+    if not (as_json or quiet):
+        words = f"{algorithm}, with {by_tests['test'].name}" if by_tests else algorithm
+        screen.show_search(release, bought, words, knowledge)
+        screen.show_result(run)
+        if out is not None:
             screen.show_files(out)
+    elif not as_json:
+        screen.show_graph(run)
     if as_json:
         screen.print_json(run, None, out)
     screen.warn(run)
