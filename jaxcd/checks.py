@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -30,6 +30,7 @@ __all__ = [
     "counted",
     "is_number",
     "is_whole",
+    "listed",
     "printable",
     "shown_count",
 ]
@@ -134,6 +135,17 @@ def counted(number: int, word: str) -> str:
     ('1 row', '4,096 rows')
     """
     return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+def listed(words: Sequence[str], *, most: int = 20) -> str:
+    """Words for a message, of very many the first ones; "none" where there are none.
+
+    >>> listed(["a", "b"]), listed(list("abcdef"), most=2), listed([])
+    ('a, b', 'a, b and 4 more', 'none')
+    """
+    if len(words) > most:
+        return f"{', '.join(words[:most])} and {len(words) - most:,} more"
+    return ", ".join(words) or "none"
 
 
 def check_flag(name: str, value: Any) -> None:

@@ -40,6 +40,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from jaxcd.checks import listed
 from jaxcd.data.column_types import (
     Binned,
     Categorical,
@@ -218,9 +219,8 @@ class Domain:
         try:
             return self.columns[name]
         except (KeyError, TypeError):
-            known = ", ".join(self.names)
             raise DomainError(
-                f"column {name!r} is not in the domain; its columns are {known}"
+                f"column {name!r} is not in the domain; its columns are {listed(self.names)}"
             ) from None
 
     def __contains__(self, name: object) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from jaxcd.checks import listed
 from jaxcd.data.columns import Categorical
 from jaxcd.data.dataset import Dataset
 from jaxcd.data.domain import Domain
@@ -58,7 +59,9 @@ def with_site(data: Dataset, name: str, sites: Sequence[str], *, column: str = "
     """
     domain = with_site_column(data.domain, sites, column=column)
     if name not in tuple(sites):
-        raise OptionError(f"name = {name!r} is not a site; they are {', '.join(map(str, sites))}")
+        raise OptionError(
+            f"name = {name!r} is not a site; they are {listed(tuple(map(str, sites)))}"
+        )
     codes = np.full((data.n_samples, 1), tuple(sites).index(name), dtype=np.int32)
     rows = Dataset.from_codes(np.column_stack([data.discrete, codes]), domain=domain)
     return dataclasses.replace(rows, people=data.people).reading(data.missing)

@@ -9,7 +9,7 @@ from typing import Any
 
 import jax
 
-from jaxcd.checks import check_flag, check_number, check_whole
+from jaxcd.checks import check_flag, check_number, check_whole, listed
 from jaxcd.data import Binned, Missing
 from jaxcd.discovery import search_release
 from jaxcd.discovery.confidence import member_adjacency
@@ -244,7 +244,7 @@ def _checked(release: Any, treatment: str, outcome: str, missing: Missing | str 
     for argument, name in (("treatment", treatment), ("outcome", outcome)):
         if name not in release.names:
             raise OptionError(
-                f"{argument}: {name!r} is no column of the release; it has {list(release.names)}"
+                f"{argument}: {name!r} is no column of the release; it has {listed(release.names)}"
             )
     if treatment == outcome:
         raise OptionError(f"outcome: {outcome!r} is the treatment itself; give another column")

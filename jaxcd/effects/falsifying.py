@@ -34,7 +34,7 @@ from typing import Any, final
 
 import numpy as np
 
-from jaxcd.checks import check_number, check_whole
+from jaxcd.checks import check_number, check_whole, listed
 from jaxcd.citests import ChiSquare, CITest, FisherZ, Query
 from jaxcd.data import Missing
 from jaxcd.effects.identification import as_graph
@@ -192,7 +192,8 @@ def falsify(
     shared = [dag.index(name) for name in read.names if name in dag.names]
     if len(shared) < 2:
         raise GraphError(
-            f"graph: it shares fewer than two names with the release, which has {list(read.names)}"
+            f"graph: it shares fewer than two names with the release, which has "
+            f"{listed(read.names)}"
         )
     places = {dag.index(name): read.names.index(name) for name in read.names if name in dag.names}
     conditions = {

@@ -51,6 +51,7 @@ from typing import Any, final
 import networkx as nx
 import numpy as np
 
+from jaxcd.checks import listed
 from jaxcd.errors import FormatError, OptionError
 
 __all__ = ["Knowledge", "given_edges"]
@@ -270,7 +271,7 @@ class Knowledge:
                     cure = (
                         f"did you mean {close[0]!r}?"
                         if close
-                        else f"the names are {_listed(names)}"
+                        else f"the names are {listed([repr(name) for name in names])}"
                     )
                     raise OptionError(f"knowledge, {source}: there is no variable {name!r}; {cure}")
         if ancestral:
@@ -389,11 +390,6 @@ class Knowledge:
 
 def _arrow(*names: str) -> str:
     return " --> ".join(repr(name) for name in names)
-
-
-def _listed(names: Sequence[str], *, most: int = 20) -> str:
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
 def _checked_name(name: Any, where: str) -> str:

@@ -31,7 +31,7 @@ from typing import Any, ClassVar, final
 import jax
 import numpy as np
 
-from jaxcd.checks import check_number, check_weights, is_number
+from jaxcd.checks import check_number, check_weights, is_number, listed
 from jaxcd.data import Domain
 from jaxcd.data.rows import Block
 from jaxcd.errors import DomainError, OptionError
@@ -172,8 +172,8 @@ class SecondMoments(ReleaseKind):
                 missing = [name for name in domain.names if name not in values]
                 unknown = [name for name in values if name not in domain]
                 raise OptionError(
-                    f"{argument}: missing {missing}, unknown {unknown}; give a number for each "
-                    f"column, {list(domain.names)}"
+                    f"{argument}: missing: {listed(missing)}, unknown: {listed(unknown)}; give a "
+                    f"number for each column, {listed(domain.names)}"
                 )
 
     def plan(self, domain: Domain, n_samples: int, *, budget: Budget) -> Plan:
