@@ -30,7 +30,7 @@ __all__ = [
     "counted",
     "is_number",
     "is_whole",
-    "listed",
+    "shown_list",
     "printable",
     "shown_count",
 ]
@@ -137,10 +137,10 @@ def counted(number: int, word: str) -> str:
     return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
-def listed(words: Sequence[str], *, most: int = 20) -> str:
+def shown_list(words: Sequence[str], *, most: int = 20) -> str:
     """Words for a message, of very many the first ones; "none" where there are none.
 
-    >>> listed(["a", "b"]), listed(list("abcdef"), most=2), listed([])
+    >>> shown_list(["a", "b"]), shown_list(list("abcdef"), most=2), shown_list([])
     ('a, b', 'a, b and 4 more', 'none')
     """
     if len(words) > most:

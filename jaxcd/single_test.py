@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxcd.checks import check_listed, listed
+from jaxcd.checks import check_listed, shown_list
 from jaxcd.citests import CITest, Query
 from jaxcd.data import Dataset, Domain, Missing, Table
 from jaxcd.data.sources import Tabular, as_data
@@ -149,7 +149,9 @@ def ci_test(
     chosen = (x, y, *given)
     for name in chosen:
         if name not in session.names:
-            raise OptionError(f"{name!r} is not a column; the columns are {listed(session.names)}")
+            raise OptionError(
+                f"{name!r} is not a column; the columns are {shown_list(session.names)}"
+            )
     if len(set(chosen)) < len(chosen):
         raise OptionError(f"x, y and given must be different columns, not {chosen!r}")
     place = {name: i for i, name in enumerate(session.names)}

@@ -238,7 +238,7 @@ def _declared(
     (``several``).
     """
     import jaxcd
-    from jaxcd.checks import listed
+    from jaxcd.checks import shown_list
     from jaxcd.cli import options
 
     if given is not None and domain is not None:
@@ -268,7 +268,7 @@ def _declared(
             raise DomainError(
                 f"--domain: {str(domain)!r} declares no column {name!r} that may be analysed (an "
                 "id, a date or a text has no bounds); choose one of "
-                f"{listed(declared.names)}"
+                f"{shown_list(declared.names)}"
             )
         column: Any = declared[name]
         if column.is_discrete:

@@ -123,6 +123,8 @@ def effect(
             interval = f"({one.low:+.4g} to {one.high:+.4g})"
             tell(f"  {one.estimate:+.4g}  {interval}  {_held(one)}{share}")
     tell(f"This takes for granted: {'; '.join(found.assumptions)}.")
+    for words in found.warnings:
+        tell(f"Warning: {words}.")
     tell("Nothing more was spent: effects are computed from numbers that have been released.")
 
 

@@ -16,7 +16,7 @@ import jax
 
 import jaxcd
 from jaxcd.api import Algorithm
-from jaxcd.checks import listed
+from jaxcd.checks import shown_list
 from jaxcd.cli import tables
 from jaxcd.discovery import dag_to_pag
 from jaxcd.errors import DataError, FormatError, OptionError, PrivacyError
@@ -317,7 +317,7 @@ class Source:
             if name not in network.names:
                 raise OptionError(
                     f"--hide {name!r}: {network.name} has no such column; its columns are "
-                    f"{listed(network.names)}"
+                    f"{shown_list(network.names)}"
                 )
             if self.hide.count(name) > 1:
                 raise OptionError(f"--hide {name!r} is given twice; give it once")

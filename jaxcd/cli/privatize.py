@@ -167,7 +167,7 @@ def _check_files(
 
 def _bins(words: Sequence[str], domain: jaxcd.Domain) -> dict[str, int]:
     """The number of bins of every numeric column."""
-    from jaxcd.checks import listed
+    from jaxcd.checks import shown_list
 
     numeric = [name for name, column in domain.columns.items() if not column.is_discrete]
     found: dict[str, int] = {}
@@ -188,7 +188,7 @@ def _bins(words: Sequence[str], domain: jaxcd.Domain) -> dict[str, int]:
         elif name not in numeric:
             raise OptionError(
                 f"--bins {word!r}: the domain has no numeric column {name!r}; its numeric columns "
-                f"are {listed(numeric)}"
+                f"are {shown_list(numeric)}"
             )
         elif name in found:
             raise OptionError(f"--bins: column {name!r} is given twice; give it once")
@@ -197,7 +197,7 @@ def _bins(words: Sequence[str], domain: jaxcd.Domain) -> dict[str, int]:
     lacking = [name for name in numeric if name not in found]
     if lacking and default is None:
         raise OptionError(
-            f"--bins is missing for the numeric columns {listed(lacking)}; give --bins N "
+            f"--bins is missing for the numeric columns {shown_list(lacking)}; give --bins N "
             "chosen without the data, such as 10"
         )
     if default is not None and not numeric:

@@ -40,7 +40,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from jaxcd.checks import listed
+from jaxcd.checks import shown_list
 from jaxcd.data.column_types import (
     Binned,
     Categorical,
@@ -220,7 +220,7 @@ class Domain:
             return self.columns[name]
         except (KeyError, TypeError):
             raise DomainError(
-                f"column {name!r} is not in the domain; its columns are {listed(self.names)}"
+                f"column {name!r} is not in the domain; its columns are {shown_list(self.names)}"
             ) from None
 
     def __contains__(self, name: object) -> bool:

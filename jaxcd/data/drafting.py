@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxcd.checks import counted, listed
+from jaxcd.checks import counted, shown_list
 from jaxcd.data.column_types import (
     MAX_INFERRED_LEVELS,
     Binned,
@@ -196,7 +196,7 @@ def draft_domain(
     names = [raw.name for raw in raws]
     for name in (*drop, *(only or ())):
         if name not in names:
-            raise OptionError(f"there is no column {name!r}; the columns are {listed(names)}")
+            raise OptionError(f"there is no column {name!r}; the columns are {shown_list(names)}")
     columns: dict[str, Column] = {}
     ignored: dict[str, str] = {}
     notes: list[Note] = []

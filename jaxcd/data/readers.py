@@ -31,7 +31,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxcd.checks import counted, listed
+from jaxcd.checks import counted, shown_list
 from jaxcd.data.arrow import raw_column
 from jaxcd.data.columns import RawColumn
 from jaxcd.data.dataset import Dataset, from_raw_columns, reads_strictly
@@ -139,7 +139,9 @@ def _wanted(path: Path, names: Sequence[str], only: Sequence[str]) -> tuple[int,
     for name in only:
         if names.count(name) != 1:
             problem = "has no such column" if name not in names else "has several such columns"
-            raise DataError(f"column {name!r}: {path} {problem}; its columns are {listed(names)}")
+            raise DataError(
+                f"column {name!r}: {path} {problem}; its columns are {shown_list(names)}"
+            )
     return tuple(names.index(name) for name in only)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jaxcd.checks import listed
+from jaxcd.checks import shown_list
 from jaxcd.data.columns import Categorical
 from jaxcd.data.dataset import Dataset
 from jaxcd.data.domain import Domain
@@ -60,7 +60,7 @@ def with_site(data: Dataset, name: str, sites: Sequence[str], *, column: str = "
     domain = with_site_column(data.domain, sites, column=column)
     if name not in tuple(sites):
         raise OptionError(
-            f"name = {name!r} is not a site; they are {listed(tuple(map(str, sites)))}"
+            f"name = {name!r} is not a site; they are {shown_list(tuple(map(str, sites)))}"
         )
     codes = np.full((data.n_samples, 1), tuple(sites).index(name), dtype=np.int32)
     rows = Dataset.from_codes(np.column_stack([data.discrete, codes]), domain=domain)

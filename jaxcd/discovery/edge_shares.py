@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxcd.checks import check_whole, listed, printable
+from jaxcd.checks import check_whole, printable, shown_list
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import MixedGraph
 
@@ -135,7 +135,7 @@ class EdgeConfidence:
         """
         for name in (a, b):
             if name not in self.names:
-                raise GraphError(f"{name!r} is not a node; the nodes are {listed(self.names)}")
+                raise GraphError(f"{name!r} is not a node; the nodes are {shown_list(self.names)}")
         if a == b:
             raise GraphError(f"a pair has two different nodes, not {a!r} twice")
         i, j = self.names.index(a), self.names.index(b)
@@ -218,7 +218,7 @@ class EdgeConfidence:
         names = tuple(names)
         if sorted(names) != sorted(self.names):
             raise GraphError(
-                f"names: the confidence is of {listed(self.names)}; make one for this graph"
+                f"names: the confidence is of {shown_list(self.names)}; make one for this graph"
             )
         order = np.ix_(*[[self.names.index(name) for name in names]] * 2)
         directed, undirected = (

@@ -9,7 +9,7 @@ from typing import Any
 
 import jax
 
-from jaxcd.checks import check_flag, check_number, check_whole, listed
+from jaxcd.checks import check_flag, check_number, check_whole, shown_list
 from jaxcd.data import Binned, Missing
 from jaxcd.discovery import search_release
 from jaxcd.discovery.confidence import member_adjacency
@@ -244,7 +244,8 @@ def _checked(release: Any, treatment: str, outcome: str, missing: Missing | str 
     for argument, name in (("treatment", treatment), ("outcome", outcome)):
         if name not in release.names:
             raise OptionError(
-                f"{argument}: {name!r} is no column of the release; it has {listed(release.names)}"
+                f"{argument}: {name!r} is no column of the release; it has "
+                f"{shown_list(release.names)}"
             )
     if treatment == outcome:
         raise OptionError(f"outcome: {outcome!r} is the treatment itself; give another column")
@@ -321,6 +322,7 @@ def _combined(
         cost=release.cost,
         is_open=unknown,
         unmeasured=tuple(unmeasured),
+        warnings=release.warnings,
     )
 
 

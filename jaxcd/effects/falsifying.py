@@ -34,7 +34,7 @@ from typing import Any, final
 
 import numpy as np
 
-from jaxcd.checks import check_number, check_whole, listed
+from jaxcd.checks import check_number, check_whole, shown_list
 from jaxcd.citests import ChiSquare, CITest, FisherZ, Query
 from jaxcd.data import Missing
 from jaxcd.effects.identification import as_graph
@@ -193,7 +193,7 @@ def falsify(
     if len(shared) < 2:
         raise GraphError(
             f"graph: it shares fewer than two names with the release, which has "
-            f"{listed(read.names)}"
+            f"{shown_list(read.names)}"
         )
     places = {dag.index(name): read.names.index(name) for name in read.names if name in dag.names}
     conditions = {

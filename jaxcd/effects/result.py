@@ -61,6 +61,7 @@ class Effect:
         is_open: whether hidden causes leave the effect open; the interval is then that of all they
             allow.
         unmeasured: nodes of the graph that are hidden causes because the release lacks them.
+        warnings: of the release, which hold for what is computed from it.
 
     Example:
         >>> import jax, jaxcd
@@ -89,6 +90,7 @@ class Effect:
     cost: PrivacyCost
     is_open: bool = False
     unmeasured: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def measured(self) -> bool:
@@ -174,6 +176,7 @@ class Effect:
             "unmeasured": list(self.unmeasured),
             "adjustment": None if self.adjustment is None else list(self.adjustment),
             "assumptions": list(self.assumptions),
+            "warnings": list(self.warnings),
             "possible": [
                 {
                     "estimate": number(one.estimate),

@@ -14,7 +14,7 @@ from typing import Any
 
 import networkx as nx
 
-from jaxcd.checks import listed
+from jaxcd.checks import shown_list
 from jaxcd.citests import ChiSquare, Query
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import MixedGraph
@@ -86,7 +86,7 @@ def shared_mechanisms(
     """
     if column not in bought.names:
         raise OptionError(
-            f"column = {column!r} is not in the release; it has {listed(bought.names)}: give "
+            f"column = {column!r} is not in the release; it has {shown_list(bought.names)}: give "
             "every site's rows the column with jaxcd.federated.with_site"
         )
     dag = MixedGraph.from_dag(graph) if isinstance(graph, nx.DiGraph) else graph
@@ -98,7 +98,7 @@ def shared_mechanisms(
     inner = [name for name in bought.names if name != column]
     if not set(inner) <= set(dag.names) or not set(dag.names) <= set(bought.names):
         raise GraphError(
-            f"graph: it has {listed(dag.names)}, and the release {listed(inner)}; give a "
+            f"graph: it has {shown_list(dag.names)}, and the release {shown_list(inner)}; give a "
             "graph of the release's variables"
         )
     found = dag if dag.is_dag() else consistent_extension(dag)

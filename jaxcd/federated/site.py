@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxcd.checks import counted, listed
+from jaxcd.checks import counted, shown_list
 from jaxcd.data.rows import Rows
 from jaxcd.errors import FormatError, JaxcdError, OptionError
 from jaxcd.federated.asked import question_of, share_of
@@ -73,7 +73,7 @@ class Site:
         if name not in federation.sites:
             raise OptionError(
                 f"name = {name!r} is not a site of the federation; it has "
-                f"{listed(federation.sites)}"
+                f"{shown_list(federation.sites)}"
             )
         if not isinstance(data, Rows):
             raise OptionError(
@@ -161,7 +161,7 @@ class Site:
         federation = body.get("federation")
         if differs := self._federation.differs(federation if isinstance(federation, dict) else {}):
             raise OptionError(
-                f"open: {listed(differs)} are not what site {self.name!r} has agreed to"
+                f"open: {shown_list(differs)} are not what site {self.name!r} has agreed to"
             )
         if body.get("domain") != domain_digest(self._door.domain):
             raise OptionError(

@@ -51,7 +51,7 @@ from typing import Any, final
 import networkx as nx
 import numpy as np
 
-from jaxcd.checks import listed
+from jaxcd.checks import shown_list
 from jaxcd.errors import FormatError, OptionError
 
 __all__ = ["Knowledge", "given_edges"]
@@ -271,7 +271,7 @@ class Knowledge:
                     cure = (
                         f"did you mean {close[0]!r}?"
                         if close
-                        else f"the names are {listed([repr(name) for name in names])}"
+                        else f"the names are {shown_list([repr(name) for name in names])}"
                     )
                     raise OptionError(f"knowledge, {source}: there is no variable {name!r}; {cure}")
         if ancestral:

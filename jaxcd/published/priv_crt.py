@@ -45,7 +45,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxcd.checks import check_whole, listed
+from jaxcd.checks import check_whole, shown_list
 from jaxcd.citests import CITest, Evaluation, PreparedTest, Query
 from jaxcd.citests.bounded_rcit import columns_in_bounds, residual_shift, ridge_norm
 from jaxcd.data import Domain, Numeric
@@ -238,6 +238,7 @@ class PrivCRT(CITest):
         data, columns, key = columns_in_bounds(data, key, self.name)
         if self.column not in data.names:
             raise OptionError(
-                f"column = {self.column!r} is not a column; the columns are {listed(data.names)}"
+                f"column = {self.column!r} is not a column; the columns are "
+                f"{shown_list(data.names)}"
             )
         return _PreparedCRT(np.column_stack(columns), data.domain, self, key)

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, TypeAlias
 import jax
 import numpy as np
 
-from jaxcd.checks import is_whole, listed
+from jaxcd.checks import is_whole, shown_list
 from jaxcd.citests import CITest, PreparedTest
 from jaxcd.citests.base import StatisticsSource
 from jaxcd.data import Missing
@@ -343,13 +343,13 @@ class Release(StatisticsSource):
         missing = [name for name in self.names if name not in given]
         unknown = [name for name in given if name not in self.names]
         what = (
-            f"missing: {listed(missing)}, unknown: {listed(unknown)}"
+            f"missing: {shown_list(missing)}, unknown: {shown_list(unknown)}"
             if missing or unknown
             else "the same names in another order"
         )
         raise DomainError(
-            f"names: the release is of other variables ({what}); it has {listed(self.names)}: load "
-            "the release of these variables, or buy one"
+            f"names: the release is of other variables ({what}); it has "
+            f"{shown_list(self.names)}: load the release of these variables, or buy one"
         )
 
     @abc.abstractmethod

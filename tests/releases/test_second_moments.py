@@ -357,6 +357,9 @@ class TestBoughtUnits:
             jaxcd.search(bought, algorithm="gfci"),
         ):
             assert words in run.info["warnings"]
+        first, second = bought.names
+        told = jaxcd.effect(bought, treatment=first, outcome=second)
+        assert told.warnings == (words,) and told.to_json_dict()["warnings"] == [words]
         loud = jaxcd.Budget(0.01, 1e-6)  # noise hides all: few rows were to be expected
         values = rng.normal(size=(500, 2))
         bought = SecondMoments().release(measured(values), budget=loud, noise=simulated())

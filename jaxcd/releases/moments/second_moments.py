@@ -31,7 +31,7 @@ from typing import Any, ClassVar, final
 import jax
 import numpy as np
 
-from jaxcd.checks import check_number, check_weights, is_number, listed
+from jaxcd.checks import check_number, check_weights, is_number, shown_list
 from jaxcd.data import Domain
 from jaxcd.data.rows import Block
 from jaxcd.errors import DomainError, OptionError
@@ -172,8 +172,9 @@ class SecondMoments(ReleaseKind):
                 missing = [name for name in domain.names if name not in values]
                 unknown = [name for name in values if name not in domain]
                 raise OptionError(
-                    f"{argument}: missing: {listed(missing)}, unknown: {listed(unknown)}; give a "
-                    f"number for each column, {listed(domain.names)}"
+                    f"{argument}: missing: {shown_list(missing)}, unknown: "
+                    f"{shown_list(unknown)}; give a number for each column, "
+                    f"{shown_list(domain.names)}"
                 )
 
     def plan(self, domain: Domain, n_samples: int, *, budget: Budget) -> Plan:
@@ -339,9 +340,9 @@ class ReleasedSecondMoments(Release):
             return (
                 f"the second moments hold {max(share, 0.0):.0%} of the weight of normal rows: many "
                 "rows are far outside the scales that were found, so that edges may be missing or "
-                "false; of columns without bounds whose numbers are not mostly between .1 and "
-                "4,400,000 in size declare bounds, or give SecondMoments public centres and "
-                "scales; for far tails take Features",
+                "false, and effects wrong; of columns without bounds whose numbers are not mostly "
+                "between .1 and 4,400,000 in size declare bounds, or give SecondMoments public "
+                "centres and scales; for far tails take Features",
             )
         if self.effective_samples >= _LOST * wanted:
             return ()
