@@ -38,6 +38,7 @@ from jaxcd.checks import check_number, check_whole, shown_list
 from jaxcd.citests import ChiSquare, CITest, FisherZ, Query
 from jaxcd.data import Missing
 from jaxcd.effects.identification import as_graph
+from jaxcd.effects.result import EqualFields
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import (
     DSeparation,
@@ -79,8 +80,8 @@ class Violation:
 
 
 @final
-@dataclass(frozen=True)
-class Falsification:
+@dataclass(frozen=True, eq=False)
+class Falsification(EqualFields):
     """Whether a graph fits a release; public.
 
     Args:

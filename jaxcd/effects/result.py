@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, final
 
@@ -11,9 +11,27 @@ from jaxcd.privacy import PrivacyCost
 __all__ = ["Effect", "PossibleEffect"]
 
 
+class EqualFields:
+    """What is the same is equal, and a field that is NaN is the same as one that is NaN.  (Of
+    dataclasses Python says so up to 3.12, and only where it is the same object.)
+    """
+
+    def _compared(self) -> tuple[object, ...]:
+        values = (getattr(self, each.name) for each in fields(self))  # type: ignore[arg-type]
+        return tuple("NaN" if isinstance(one, float) and one != one else one for one in values)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, EqualFields) or type(other) is not type(self):
+            return NotImplemented
+        return self._compared() == other._compared()
+
+    def __hash__(self) -> int:
+        return hash(self._compared())
+
+
 @final
-@dataclass(frozen=True)
-class PossibleEffect:
+@dataclass(frozen=True, eq=False)
+class PossibleEffect(EqualFields):
     """An effect that a graph, or one of several graphs, allows.
 
     Args:
@@ -35,8 +53,8 @@ class PossibleEffect:
 
 
 @final
-@dataclass(frozen=True)
-class Effect:
+@dataclass(frozen=True, eq=False)
+class Effect(EqualFields):
     """The effect of one column on another, from a release; public.
 
     Args:

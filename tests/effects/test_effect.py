@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import json
 import math
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -590,6 +591,17 @@ def test_a_run_is_a_graph() -> None:
     run = jaxcd.ges(jaxcd.release(ROWS, jaxcd.Histogram(), budget=jaxcd.NO_PRIVACY))
     found = jaxcd.effect(FREE, treatment="smoke", outcome="bronc", graph=run)
     assert found == jaxcd.effect(FREE, treatment="smoke", outcome="bronc", graph=run.graph)
+
+
+def test_equal_is_what_says_the_same_be_it_nan() -> None:
+    graph = jaxcd.ges(FREE).graph
+    found = jaxcd.effect(FREE, treatment="smoke", outcome="bronc", graph=graph)
+    assert math.isnan(found.estimate) and len(found.possible) > 1
+    unmeasured = [dataclasses.replace(one, estimate=float("nan")) for one in found.possible]
+    for one in (found, dataclasses.replace(found, possible=tuple(unmeasured)), unmeasured[0]):
+        same = pickle.loads(pickle.dumps(one))
+        assert same == one and hash(same) == hash(one)
+        assert same != dataclasses.replace(one, estimate=0.0) and same != dataclasses.astuple(one)
 
 
 # ---- linear models

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import pickle
 
 import jax
 import networkx as nx
@@ -117,6 +118,13 @@ def test_chance() -> None:
     other = jaxcd.falsify(release, turned, n_permutations=50)
     assert other.chance_pvalue > 0.1 and other.falsified
     assert jaxcd.falsify(release, turned, n_permutations=50) == other
+
+
+def test_equal_is_what_says_the_same_without_permutations_too() -> None:
+    found = jaxcd.falsify(bought(), graph=ASIA.dag, n_permutations=0)
+    assert math.isnan(found.chance_pvalue)
+    same = pickle.loads(pickle.dumps(found))
+    assert same == found and hash(same) == hash(found)
 
 
 def test_cpdag_is_tested_as_its_members() -> None:
