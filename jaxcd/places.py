@@ -14,7 +14,14 @@ from pathlib import Path
 
 from jaxcd.errors import DataError, OptionError
 
-__all__ = ["check_folder_takes", "check_new_file", "check_there", "written_whole"]
+__all__ = ["check_folder_takes", "check_new_file", "check_there", "real_path", "written_whole"]
+
+
+def real_path(path: str | Path) -> Path:
+    """The whole path of a file, behind all links.  A link that leads to itself stays what it is,
+    which ``Path.resolve`` says from Python 3.13 on; before, it raises RuntimeError.
+    """
+    return Path(os.path.realpath(Path(path)))
 
 
 def check_folder_takes(name: str, path: Path, folder: Path) -> None:
@@ -85,7 +92,7 @@ def written_whole(path: Path) -> Iterator[Path]:
     if path.exists() and not path.is_file():  # such as a pipe
         yield path
         return
-    path = path.resolve()
+    path = real_path(path)
     draft = path.with_name(f".jaxcd-{uuid.uuid4().hex}")  # no longer than names may be
     try:
         if path.is_file():

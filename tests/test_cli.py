@@ -731,6 +731,15 @@ def test_a_folder_in_the_place_of_a_file_is_told_from_one_that_is_not_there(
     command.refuses("does not exist", "search", tmp_path / "nowhere.npz")
 
 
+def test_a_link_to_itself_is_no_file(command: CommandLine, tmp_path: Path) -> None:
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    command.refuses("does not exist", "discover --no-privacy", loop)
+    command.refuses("does not exist", "discover x.csv --no-privacy --domain", loop)
+    command.refuses("is no file", PRIVATE, BUDGET, "--release-out", loop)
+    assert loop.is_symlink()
+
+
 @pytest.mark.parametrize("mechanism", ["sparse-vector", "levelwise-gaussian", "threshold"])
 def test_a_mechanism_without_a_budget_gets_a_test_that_it_takes(
     command: CommandLine, mechanism: str

@@ -101,14 +101,17 @@ def check_apart(written: Mapping[str, Path | None], read: Mapping[str, Path | No
         written: what the options say that is to be written, by their names.
         read: files that the command reads.
     """
-    seen = {path.resolve(): name for name, path in read.items() if path is not None}
+    from jaxcd.places import real_path
+
+    seen = {real_path(path): name for name, path in read.items() if path is not None}
     for name, path in written.items():
         if path is None:
             continue
-        if path.resolve() in seen:
-            other = seen[path.resolve()]
+        place = real_path(path)
+        if place in seen:
+            other = seen[place]
             raise OptionError(f"{name} {str(path)!r} is what {other} names, too; give another name")
-        seen[path.resolve()] = name
+        seen[place] = name
 
 
 def check_certificate_out(path: Path | None) -> None:

@@ -25,7 +25,7 @@ from jaxcd.data.domain import Column
 from jaxcd.errors import DomainError, JaxcdError, OptionError
 from jaxcd.local.base import LocalGuarantee, LocalMechanism
 from jaxcd.local.randomising import charged_randomise, check_mechanism, mechanism_json
-from jaxcd.places import check_new_file, written_whole
+from jaxcd.places import check_new_file, real_path, written_whole
 from jaxcd.privacy import NoiseSource, PrivacyFilter, SecureNoise, keeps_what_is_paid
 from jaxcd.privacy.certificate import certificate_of
 
@@ -93,7 +93,7 @@ def privatize(
     for name, path in files.items():
         check_new_file(name, path, force=force)
     for (name, path), (other, same) in itertools.combinations(files.items(), 2):
-        if path.resolve() == same.resolve():
+        if real_path(path) == real_path(same):
             raise OptionError(
                 f"{name} and {other} must be two files, got {str(path)!r} twice; give another name"
             )

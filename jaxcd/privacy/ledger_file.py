@@ -44,6 +44,7 @@ from typing import Any, BinaryIO
 
 from ..checks import counted
 from ..errors import BudgetExhausted, FormatError, OptionError
+from ..places import real_path
 from .budget import Accounting, Budget, PrivacyCost, Relation, Unit, accounting_of
 from .certificate import certificate_of
 from .event_rows import event_of_row, event_row
@@ -131,9 +132,10 @@ class LedgerFile(PrivacyFilter):
         # One file, one lock, also where it is opened by a symbolic link, and whatever folder the
         # process goes to.
         try:
-            self._path = Path(path).resolve()
-            self._path.exists()
-        except (TypeError, ValueError, OSError, RuntimeError) as error:
+            self._path = real_path(path)
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                self._path.stat()  # an error for a link to itself or a long name
+        except (TypeError, ValueError, OSError) as error:
             raise OptionError(
                 f"path = {path!r} is no file's ({error}); give one such as 'patients.ledger'"
             ) from None

@@ -670,6 +670,7 @@ def test_what_makes_no_ledger(path, tmp_path):
     for place in (tmp_path / "loop", f"{tmp_path}/a\0", tmp_path / ("a" * 300), None):
         with pytest.raises(OptionError, match="path = "):
             LedgerFile(place, data_set=NAME, budget=Budget(1.0))
+    assert (tmp_path / "loop").is_symlink()
 
 
 # ---- analyses
