@@ -438,7 +438,7 @@ OBJECTS = [
     *(Decimal(1), Decimal("1.0"), Decimal("0.5"), Decimal("NaN"), Decimal("sNaN"), Decimal("-Inf")),
     *(Decimal("1e999999"), Decimal(2**53 + 1), None, pd.NA, pd.NaT, [1], (1,), (True,), {1}),
     *(datetime.date(2020, 1, 1), datetime.datetime(2020, 1, 1), np.timedelta64(1, "D")),
-    *(np.timedelta64("NaT"), np.datetime64("2020-01-01"), Unhashed(), np.zeros(2), object),
+    *(np.timedelta64("NaT", "D"), np.datetime64("2020-01-01"), Unhashed(), np.zeros(2), object),
 ]
 OF_OBJECTS = Domain(
     {
