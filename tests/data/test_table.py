@@ -462,9 +462,10 @@ def test_sqlite_is_refused_whatever_its_cells_are(cell: object, tmp_path: Path) 
         file.execute("create table t (a integer, b text)")
         file.executemany("insert into t values (?, ?)", [(0, "x"), (1, "y"), (cell, "x")])
     domain = jaxcd.Domain({"a": jaxcd.Ordinal((0, 1)), "b": jaxcd.Categorical(("x", "y"))})
-    frame = ibis.sqlite.connect(tmp_path / "rows.db").table("t")
-    with pytest.raises(OptionError, match="SQLite keeps cells of any type"):
-        jaxcd.Table(frame, domain=domain, n_samples=3, snapshot="v1")
+    engine = ibis.sqlite.connect(tmp_path / "rows.db")
+    with contextlib.closing(engine.con):
+        with pytest.raises(OptionError, match="SQLite keeps cells of any type"):
+            jaxcd.Table(engine.table("t"), domain=domain, n_samples=3, snapshot="v1")
 
 
 @pytest.mark.parametrize(
