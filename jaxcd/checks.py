@@ -138,14 +138,14 @@ def counted(number: int, word: str) -> str:
 
 
 def shown_list(words: Sequence[str], *, most: int = 20) -> str:
-    """Words for a message, of very many the first ones; "none" where there are none.
+    """Words for a message, each printable, of very many the first ones; "none" where there are
+    none.
 
     >>> shown_list(["a", "b"]), shown_list(list("abcdef"), most=2), shown_list([])
     ('a, b', 'a, b and 4 more', 'none')
     """
-    if len(words) > most:
-        return f"{', '.join(words[:most])} and {len(words) - most:,} more"
-    return ", ".join(words) or "none"
+    shown = ", ".join(map(printable, words[:most])) or "none"
+    return f"{shown} and {len(words) - most:,} more" if len(words) > most else shown
 
 
 def check_flag(name: str, value: Any) -> None:

@@ -627,7 +627,11 @@ def test_no_name_speaks_to_the_terminal(command: CommandLine, tmp_path: Path) ->
     shown.append(command.shows("effect", bought, names))
     assert "a\\nb" in shown[-1]
     shown.append(command.shows("check", file, "--domain", domain))
-    shown.append(command.refuses("'a", "effect", bought, "--treatment", "x", "--outcome", "d"))
+    shown.append(
+        command.refuses(
+            "it has a\\nb, c\\x1b[2J", "effect", bought, "--treatment", "x", "--outcome", "d"
+        )
+    )
     shown.append(command.shows("search", bought, "--confidence 3"))
     for text in shown:
         assert "\x1b" not in text and "a\nb" not in text and "\nb " not in text
