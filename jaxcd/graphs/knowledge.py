@@ -14,6 +14,7 @@ What they say about an edge depends on the graph:
 | a in a later tier than b | no path ``a --> ... --> b`` | ``b --> a`` | ``b *-> a`` |
 | forbidden (a, b) | not ``a --> b`` | ``b --> a`` | ``b *-> a`` |
 | required (a, b) | ``a --> b`` | ``a --> b`` | ``a --> b`` |
+| required path from a to b | not ``b --> a`` | ``a --> b`` | ``a --> b`` |
 
 (If the two are joined.  A forbidden pair lets a cause b through other variables in a DAG; in a MAG
 or PAG it says that a is no ancestor of b.)
@@ -115,6 +116,8 @@ class Knowledge:
             object.__setattr__(self, what, pairs)
             object.__setattr__(self, f"_{what}", frozenset(pairs))
         self._refuse_cycles()
+        paths = nx.transitive_closure_dag(nx.DiGraph(self.required))
+        object.__setattr__(self, "_leads_to", frozenset(paths.edges))
         for a, b in self.required:
             if reason := self._why_not(a, b):
                 raise OptionError(
@@ -130,8 +133,10 @@ class Knowledge:
         return self._tier_of.get(name)  # type: ignore[attr-defined,no-any-return]
 
     def forbids(self, a: str, b: str) -> bool:
-        """Is ``a --> b`` excluded: forbidden, against the tiers, or opposite to a required edge?"""
-        return self.requires(b, a) or self._why_not(a, b) is not None
+        """Is ``a --> b`` excluded: forbidden, against the tiers, or opposite to a required edge or
+        a path of such edges?
+        """
+        return (b, a) in self._leads_to or self._why_not(a, b) is not None  # type: ignore[attr-defined]
 
     def requires(self, a: str, b: str) -> bool:
         """Is (a, b) one of the required edges?"""
@@ -182,27 +187,29 @@ class Knowledge:
             result |= (tier[None, :] == tier[:, None]) & ~np.eye(len(tier), dtype=bool)
         for a, b in self.forbidden:
             result[place[b], place[a]] = True
-        for a, b in self.required:
+        for a, b in self._leads_to:  # type: ignore[attr-defined]
             result[place[a], place[b]] = True
         return result
 
-    def tails(self, names: Sequence[str]) -> np.ndarray:
+    def tails(self, names: Sequence[str], *, along_paths: bool = False) -> np.ndarray:
         """Where tails must stand: at the causes of required edges.
 
         Args:
             names: As for :meth:`arrowheads`.
+            along_paths: Whether a path of required edges counts too: if there is an edge between
+                its ends, it has a tail at the first.
 
         Returns:
             Bool matrix (d, d): at (i, j), whether the edge between i and j has a tail at j, that
             is, whether ``names[j] --> names[i]`` is required.  So ``tails | tails.T`` are the
-            required adjacencies.
+            required adjacencies, unless paths count.
 
         Raises:
             OptionError: If a name of the knowledge is not among ``names``.
         """
         place = self._places(names)
         result = np.zeros((len(names), len(names)), dtype=bool)
-        for a, b in self.required:
+        for a, b in self._leads_to if along_paths else self.required:  # type: ignore[attr-defined]
             result[place[b], place[a]] = True
         return result
 

@@ -116,6 +116,16 @@ def test_required_edges_are_not_asked_and_kept(search: Search):
 
 
 @BOTH
+def test_a_path_of_required_edges_orients_the_edge_of_its_ends(search: Search):
+    """The data say x --> y <-- z; y --> m --> x is known, so that x is no cause of y."""
+    dag = nx.DiGraph([("x", "y"), ("z", "y")])
+    dag.add_node("m")
+    result = run(search, dag, Knowledge(required=[("y", "m"), ("m", "x")]))
+    assert result.graph.has_edge("y", "x", symbol="-->")
+    assert ("x", "y", "z") in result.info["knowledge_conflicts"]
+
+
+@BOTH
 def test_tiers_leave_out_later_separators(search: Search):
     dag = random_dag(7, expected_degree=3, seed=4)
     order = list(nx.topological_sort(dag))

@@ -205,6 +205,20 @@ def test_answers_by_hand() -> None:
     assert knowledge.may_separate("early", "free", names).tolist() == [True, False, False, True]
 
 
+def test_a_path_of_required_edges_excludes_the_way_back() -> None:
+    knowledge = Knowledge(required=[("a", "b"), ("b", "c")])
+    assert knowledge.forbids("c", "a") and not knowledge.forbids("a", "c")
+    assert not knowledge.requires("a", "c") and not knowledge.adjacency_required("a", "c")
+    names = list("abc")
+    assert np.argwhere(knowledge.arrowheads(names)).tolist() == [[0, 1], [0, 2], [1, 2]]
+    assert np.argwhere(knowledge.tails(names)).tolist() == [[1, 0], [2, 1]]
+    along = knowledge.tails(names, along_paths=True)
+    assert np.argwhere(along).tolist() == [[1, 0], [2, 0], [2, 1]]
+    # With the direct edge forbidden too, no DAG joins the ends.
+    apart = Knowledge(required=[("a", "b"), ("b", "c")], forbidden=[("a", "c")])
+    assert apart.adjacency_forbidden("a", "c")
+
+
 def test_within_a_tier() -> None:
     knowledge = Knowledge(tiers=[["a", "b"], ["c"]], forbidden_within_tier=True)
     assert knowledge.adjacency_forbidden("a", "b") and not knowledge.adjacency_forbidden("a", "c")

@@ -117,7 +117,8 @@ def known_marks(knowledge: Knowledge | None, graph: MixedGraph, *, latent: bool)
         return KnownMarks(nothing, nothing)
     arrow = knowledge.arrowheads(graph.names) & graph.adjacency
     if latent:
-        return KnownMarks(arrow, knowledge.tails(graph.names) & graph.adjacency)
+        tail = knowledge.tails(graph.names, along_paths=True) & graph.adjacency
+        return KnownMarks(arrow, tail)
     arrow &= ~arrow.T
     return KnownMarks(arrow, arrow.T)
 
