@@ -10,12 +10,14 @@ from typing import Annotated, Any
 
 import typer
 
-from jaxcd.cli.shared import AsJson, DomainFile, File, argument, check_one_file, tell
+from jaxcd.cli.shared import AsJson, DomainFile, OwnersTable, OwnersTableName, argument, tell
 
 __all__ = ["check", "verify"]
 
 
-def check(file: File, domain: DomainFile, as_json: AsJson = False) -> None:
+def check(
+    file: OwnersTable, domain: DomainFile, table: OwnersTableName = None, as_json: AsJson = False
+) -> None:
     """List the cells that fit no declaration, for the owner of the data: what this prints is NOT
     private.
 
@@ -24,10 +26,11 @@ def check(file: File, domain: DomainFile, as_json: AsJson = False) -> None:
     the header says, or a column that only one of the file and the domain has, else 0.
     """
     import jaxcd
-    from jaxcd.data.checking import check_file
+    from jaxcd.cli import tables
+    from jaxcd.data.checking import check_columns
 
-    check_one_file(file)
-    found = check_file(file, domain=jaxcd.Domain.read(domain))
+    declared = jaxcd.Domain.read(domain)
+    found = check_columns(*tables.columns(file, table=table), domain=declared)
     if as_json:
         print(json.dumps(found.to_json_dict(), indent=2, allow_nan=False))
     else:

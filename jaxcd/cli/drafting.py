@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 from shlex import quote
 from typing import Annotated
 
-from jaxcd.cli.shared import File, check_one_file, listed, option, tell
+from jaxcd.cli.shared import OwnersTable, OwnersTableName, listed, option, tell
 from jaxcd.errors import OptionError
 
 __all__ = ["draft"]
@@ -24,11 +25,12 @@ publish either. Before a private run, go through every column:
 Then set "declared" to true. Do not edit or drop rows: in a private run the number of rows is
 public, and a cell that does not fit is read by the domain's rule. Next:
   jaxcd check {file} --domain {out}
-  jaxcd discover {file} --domain {out} --epsilon 1 --delta 1e-6 --out report"""
+  jaxcd discover {file} --domain {out}{state} --epsilon 1 --delta 1e-6 --out report"""
 
 
 def draft(
-    file: File,
+    file: OwnersTable,
+    table: OwnersTableName = None,
     out: Annotated[Path, option("Domain file to write.")] = Path("domain.json"),
     drop: Annotated[
         list[str] | None, option("Column to leave out; may be repeated.", metavar="NAME")
@@ -52,12 +54,12 @@ def draft(
         raise OptionError(f"file {str(out)!r} exists; give another one, or --force to overwrite it")
     if out.exists() and file.exists() and out.samefile(file):
         raise OptionError(f"--out {str(out)!r} is the data file itself; give another one")
-    check_one_file(file)
     from jaxcd.checks import counted
-    from jaxcd.data.drafting import draft_of_file
+    from jaxcd.cli import tables
+    from jaxcd.data.drafting import draft_of_columns
 
     only = None if columns is None else listed(columns)
-    found = draft_of_file(file, drop=drop or (), only=only)
+    found = draft_of_columns(*tables.columns(file, table=table), drop=drop or (), only=only)
     out.parent.mkdir(parents=True, exist_ok=True)
     found.domain.write(out)
     ignored = len(found.domain.ignored)
@@ -72,4 +74,8 @@ def draft(
     for note in found.notes:
         about = f"{note.column}: " if note.column else ""
         tell(f"- {about}{note.words}.")
-    tell(*_NEXT_STEPS.format(out=quote(str(out)), file=quote(str(file))).split("\n"))
+    words, state = quote(str(file)), ""
+    if tables.is_table(file, table=table, snapshot=None):
+        words += "" if table is None else f" --table {quote(table)}"
+        state = f" --rows {found.n_samples} --snapshot {date.today()}"
+    tell(*_NEXT_STEPS.format(out=quote(str(out)), file=words, state=state).split("\n"))

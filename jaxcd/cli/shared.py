@@ -123,6 +123,14 @@ DomainFile = Annotated[
     Path, option("Domain file: the declared levels and bounds of FILE's columns.")
 ]
 File = Annotated[Path, argument("Table: .csv, .csv.gz or .parquet.")]
+OwnersTable = Annotated[
+    Path,
+    argument(
+        "Table: .csv, .csv.gz or .parquet; a folder or 'pattern*.parquet'; or a .duckdb file with "
+        "--table. All its rows are read."
+    ),
+]
+OwnersTableName = Annotated[str | None, option("Of a .duckdb file: the table or view.", "--table")]
 LedgerPath = Annotated[
     Path | None, option("Ledger file that the run is charged to as well (see `jaxcd ledger`).")
 ]

@@ -1,4 +1,6 @@
-"""Tables that are counted where they are: parquet lakes and DuckDB files on the command line."""
+"""Parquet lakes and DuckDB files on the command line: counted where they are, or, for their owner,
+read whole.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import jaxcd
+from jaxcd.data.columns import RawColumn
+from jaxcd.data.engines import parquet_files
+from jaxcd.data.readers import columns_of_arrow, read_columns, read_parquet_files
 from jaxcd.errors import DataError, OptionError
 
-__all__ = ["is_table", "opened"]
+__all__ = ["columns", "is_table", "opened"]
 
 _DATABASES = (".duckdb", ".ddb", ".db")
 # Connections, open until the command ends: before DuckDB 2 a relation did not hold its own.
@@ -48,19 +53,47 @@ def opened(
         DataError: there is no such file or table.
     """
     for option, value, what in (
-        ("--domain", domain, "the domain file that declares the columns"),
+        ("--domain", domain, "the domain file that declares the columns (jaxcd domain drafts one)"),
         ("--rows", rows, "the number of rows, which is public"),
         ("--snapshot", snapshot, "words for the state of the table, such as a date"),
     ):
         if value is None:
             raise OptionError(f"{option} is missing: {file} is counted where it is, so give {what}")
     assert domain is not None and rows is not None and snapshot is not None
+    found = _found(file, table)
+    if isinstance(found, Path):
+        return jaxcd.Table.parquet(found, domain=domain, n_samples=rows, snapshot=snapshot)
+    return jaxcd.Table(found, domain=domain, n_samples=rows, snapshot=snapshot)
+
+
+def columns(file: Path, *, table: str | None) -> tuple[tuple[RawColumn, ...], tuple[str, ...]]:
+    """All columns of FILE, whatever the cells are, and what had to be repaired in the layout of a
+    csv file: for the owner, and whole in memory.
+
+    Args:
+        file: a data file, a folder or a pattern of parquet files, or a DuckDB file.
+        table: the name of a table or view of a DuckDB file.
+
+    Raises:
+        OptionError: a table is not named, or does not fit the file.
+        DataError: there is no such file or table, or it cannot be read at all.
+    """
+    if not is_table(file, table=table, snapshot=None):
+        return read_columns(file, strict=False)
+    found = _found(file, table)
+    if isinstance(found, Path):
+        return read_parquet_files(parquet_files(found)), ()
+    return columns_of_arrow(found.to_arrow_table()), ()
+
+
+def _found(file: Path, table: str | None) -> Any:
+    """The table of a DuckDB file, as its relation; of another file, folder or pattern its path."""
     if file.suffix.lower() not in _DATABASES:
         if table is not None:
             raise OptionError(
                 f"--table {table!r}: {file} is no DuckDB file, such as lake.duckdb; drop the option"
             )
-        return jaxcd.Table.parquet(file, domain=domain, n_samples=rows, snapshot=snapshot)
+        return file
     if table is None:
         raise OptionError(f"--table is missing: give the name of a table or view of {file}")
     try:
@@ -74,10 +107,10 @@ def opened(
     try:
         # only to read, and with nothing written beside it
         connection = duckdb.connect(str(file), read_only=True)
-        frame = connection.table(table)
+        found = connection.table(table)
     except duckdb.Error as error:
         raise DataError(
             f"--table {table!r}: {file} cannot be read ({type(error).__name__}); check the name"
         ) from None
     _HELD.append(connection)
-    return jaxcd.Table(frame, domain=domain, n_samples=rows, snapshot=snapshot)
+    return found

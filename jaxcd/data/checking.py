@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from jaxcd.data.looks import id_words
 from jaxcd.data.readers import more_repairs, read_columns
 from jaxcd.errors import DomainError
 
-__all__ = ["CheckedFile", "Misfit", "check_file"]
+__all__ = ["CheckedFile", "Misfit", "check_columns", "check_file"]
 
 _MOST_SHOWN = 20
 
@@ -131,7 +132,15 @@ def check_file(path: str | Path, *, domain: Domain) -> CheckedFile:
         raise DomainError(
             f"domain: a {type(domain).__name__} is not a Domain; read one with Domain.read"
         )
-    raws, layout = read_columns(path, strict=False)
+    return check_columns(*read_columns(path, strict=False), domain=domain)
+
+
+def check_columns(
+    raws: Sequence[RawColumn], layout: tuple[str, ...] = (), *, domain: Domain
+) -> CheckedFile:
+    """The same for columns that have been read, and what was repaired in the layout of their
+    file.
+    """
     by_name = {raw.name: raw for raw in raws}
     misfits = [
         found

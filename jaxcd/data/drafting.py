@@ -46,7 +46,7 @@ from jaxcd.data.number_spellings import has_leading_zero, plainly, spelling_of
 from jaxcd.data.readers import REPLACED, more_repairs, read_columns
 from jaxcd.errors import DomainError, OptionError
 
-__all__ = ["Draft", "Note", "draft_domain", "draft_of_file"]
+__all__ = ["Draft", "Note", "draft_domain", "draft_of_columns", "draft_of_file"]
 
 _FEW_LEVELS = 12  # whole numbers of more distinct values are counts or measurements
 _NEARLY_ALL = 0.95
@@ -162,7 +162,19 @@ def draft_of_file(
         DataError: The file cannot be read at all, or its header is not one.
         OptionError: As for :func:`draft_domain`.
     """
-    raws, layout = read_columns(path, strict=False)
+    return draft_of_columns(*read_columns(path, strict=False), drop=drop, only=only)
+
+
+def draft_of_columns(
+    raws: Sequence[RawColumn],
+    layout: Sequence[str] = (),
+    *,
+    drop: Sequence[str] = (),
+    only: Sequence[str] | None = None,
+) -> Draft:
+    """The same for columns that have been read, and what was repaired in the layout of their file;
+    raises as :func:`draft_domain`.
+    """
     draft = draft_domain(raws, drop=drop, only=only)
     notes = tuple(Note(raw.name, _NAME_REPLACED) for raw in raws if REPLACED in raw.name)
     draft = Draft(draft.domain, (*notes, *draft.notes), draft.n_samples)

@@ -27,7 +27,7 @@ from jaxcd.data.row_codes import check_type, code_of
 from jaxcd.data.rows import Columns
 from jaxcd.errors import DataError, JaxcdError, OptionError
 
-__all__ = ["Engine", "LazyEngine", "ParquetEngine"]
+__all__ = ["Engine", "LazyEngine", "ParquetEngine", "parquet_files"]
 
 Told = Callable[[int, int], None]
 
@@ -349,7 +349,7 @@ class ParquetEngine(Engine):
         import pyarrow.parquet as pq
 
         given = [path] if isinstance(path, (str, Path)) else list(path)
-        self._files = sorted({file for each in given for file in _files(each)})
+        self._files = sorted({file for each in given for file in parquet_files(each)})
         self._domain = domain
         for file in self._files:
             schema = _without_rows(f"parquet file {str(file)!r}", partial(pq.read_schema, file))
@@ -383,7 +383,7 @@ class ParquetEngine(Engine):
             yield [raw_column(name, batch.column(name)) for name in names]
 
 
-def _files(path: str | Path) -> list[Path]:
+def parquet_files(path: str | Path) -> list[Path]:
     """The files of a path, a folder or a pattern; raises DataError where there is none."""
     place = Path(path)
     if place.is_dir():
@@ -393,5 +393,6 @@ def _files(path: str | Path) -> list[Path]:
     else:
         found = sorted(Path(each) for each in glob.glob(str(path), recursive=True))
     if not found:
-        raise DataError(f"path: there is no parquet file {str(path)!r}; check the path")
+        where = "in the folder " if place.is_dir() else ""
+        raise DataError(f"path: there is no parquet file {where}{str(path)!r}; check the path")
     return found

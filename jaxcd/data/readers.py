@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxcd.checks import counted, shown_list
-from jaxcd.data.arrow import raw_column
+from jaxcd.data.arrow import raw_column, raw_columns
 from jaxcd.data.columns import RawColumn
 from jaxcd.data.dataset import Dataset, from_raw_columns, reads_strictly
 from jaxcd.data.domain import Domain, as_domain
@@ -171,9 +171,49 @@ def _read_parquet(path: Path, only: Sequence[str] | None) -> tuple[RawColumn, ..
             # one after the other: the cells of a column are let go of before the next are read
             return tuple(raw_column(name, file.read(columns=[name]).column(name)) for name in names)
     except (pyarrow.ArrowException, OSError):
+        raise _no_parquet(path) from None
+
+
+def read_parquet_files(files: Sequence[Path]) -> tuple[RawColumn, ...]:
+    """The columns of parquet files of one table, of which one may hold a column with another type
+    of cells that goes with the others', such as narrower numbers.
+
+    Raises:
+        DataError: a file cannot be read or has other columns, or the types do not go together.
+    """
+    import pyarrow
+    import pyarrow.parquet
+
+    parts: list[Any] = []
+    for file in files:
+        try:
+            parts.append(pyarrow.parquet.ParquetFile(file).read())
+        except (pyarrow.ArrowException, OSError):
+            raise _no_parquet(file) from None
+        if sorted(parts[-1].column_names) != sorted(parts[0].column_names):
+            raise DataError(
+                f"file {str(file)!r} has other columns than {str(files[0])!r}; give files of one "
+                "table"
+            )
+    try:
+        table = pyarrow.concat_tables(parts, promote_options="permissive")
+    except (pyarrow.ArrowException, TypeError):
         raise DataError(
-            f"file {str(path)!r} is not a readable parquet file; write it again"
+            f"files {str(files[0])!r} and others have cells of different types in a column; write "
+            "them with the same types"
         ) from None
+    parts.clear()
+    return columns_of_arrow(table)
+
+
+def columns_of_arrow(table: Any) -> tuple[RawColumn, ...]:
+    """The columns of an arrow table; DataError where the names are not."""
+    checked_names(table.column_names)
+    return raw_columns(table)
+
+
+def _no_parquet(path: Path) -> DataError:
+    return DataError(f"file {str(path)!r} is not a readable parquet file; write it again")
 
 
 def _opened(path: Path) -> Any:
