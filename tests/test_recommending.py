@@ -288,6 +288,12 @@ def test_what_is_more_than_all_rows_is_not_said_to_be_seen():
     assert "noise of 0 " not in jaxcd.plan(domain, 10, budget=jaxcd.Budget(300.0), **by_tests).words
 
 
+def test_noise_of_more_than_all_rows_hides_all_of_them():
+    columns = {f"v{i}": jaxcd.Numeric(0, 1) for i in range(12)}
+    found = jaxcd.recommend(jaxcd.Domain(columns), 10_000, budget=jaxcd.Budget(1e-4, 1e-6))
+    assert "hides all rows" in found.warning
+
+
 @pytest.mark.parametrize("budget", [PURE, BOTH, jaxcd.Budget(1e9)])
 def test_a_domain_of_one_column_is_refused_as_its_data_would_be(budget):
     domain, message = discrete(3), "its one column, 'x0', cannot be joined"

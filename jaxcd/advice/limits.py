@@ -26,6 +26,7 @@ __all__ = [
     "LEAST_COUNT",
     "LIMITS",
     "ROWS_ONLY",
+    "below",
     "few_chosen",
     "few_rows",
     "many_levels",
@@ -105,11 +106,15 @@ def noisy(method: type, share: float, counted: str) -> str | None:
     if share <= hidden:
         return None
     return (
-        f"this budget hides what is below {share:.1%} of the {counted}, and above "
-        f"{hidden:.0%} expect to miss half of the graph or "
-        f"more; {share / hidden:.1f} times the {counted}, or so much larger an epsilon, would "
-        "do"
+        f"this budget hides {below(share, counted)}, and above {hidden:.0%} of them expect to miss "
+        f"half of the graph or more; {share / hidden:,.1f} times the {counted}, or so much larger "
+        "an epsilon, would do"
     )
+
+
+def below(share: float, counted: str) -> str:
+    """What noise hides that is as large as this share of the rows, or people."""
+    return f"what is below {share:.1%} of the {counted}" if share < 1 else f"all {counted}"
 
 
 def private_searches(domain: Domain, n_samples: int, budget: Budget) -> tuple[Alternative, ...]:

@@ -6,7 +6,15 @@ import math
 from dataclasses import replace
 
 from jaxcd.advice.choosing import Algorithm, choose, nominal_beside_numeric
-from jaxcd.advice.limits import LIMITS, ROWS_ONLY, few_chosen, noisy, seen_from, smallest_share
+from jaxcd.advice.limits import (
+    LIMITS,
+    ROWS_ONLY,
+    below,
+    few_chosen,
+    noisy,
+    seen_from,
+    smallest_share,
+)
 from jaxcd.advice.planning import plan_release, resolution_words, scale_words
 from jaxcd.advice.recommendation import Alternative, Recommendation, of_release
 from jaxcd.data import Domain, Numeric
@@ -160,7 +168,7 @@ def of_any_shape(
     most = _FEATURES_SEE / math.sqrt(domain.n_columns)
     if hidden > most:
         why = (
-            f"their noise hides what is below {hidden:.1%} of the {counted}, and of "
+            f"their noise hides {below(hidden, counted)}, and of "
             f"{domain.n_columns} columns tables found more from {most:.0%} on"
         )
         features = Alternative(Features.title, why)
