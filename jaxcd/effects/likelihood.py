@@ -31,7 +31,8 @@ say.
 that is best for the present gradient (Frank and Wolfe): mu_c + v = t (T_c + v) / (eta - g_c),
 clipped at mu_c = 0 where that is asked for, for two numbers t and eta.  The rows of a stratum and
 treatment are at first taken to be a few more, and then less and less, so that the gradient stays
-finite where there are none.
+finite where there are none.  Where noise may hide an empty row, the steps begin a second time,
+at a likely table with no empty cell, and the farther end counts.
 
 Source:
     Owen 1988 and Wilks 1938 for likelihood ratio intervals of functionals; Snyder, Hammoud, White
@@ -253,6 +254,18 @@ class _Likelihood:
         found: np.ndarray = mu * self.each(self.n / self.sums(mu))
         return found
 
+    def starts(self, loss: float) -> list[np.ndarray]:
+        """Tables in the likely set from which to look for its ends: the likeliest and, where noise
+        may hide an empty row, one towards equal cells.  The likeliest may have nearly all records
+        in one cell, and then no step from there changes D to first order.
+        """
+        if not ((self.floor == 0) & (self.v > 0)).any():
+            return [self.top]
+        equal = self.each(self.n / self.sizes)
+        tried = (self.top + way * (equal - self.top) for way in _ALONG)
+        inside = [mu for mu in tried if self.most - self(mu) <= loss / 2]
+        return [self.top, *inside[:1]]
+
     def farthest(self, gradient: np.ndarray, loss: float, start: float) -> tuple[np.ndarray, float]:
         """The best table for a gradient among those with l at least ``most - loss``, and its t."""
         low, high, log_t, slope = -_FAR, _FAR, math.log(start), -2.0
@@ -395,7 +408,20 @@ def _end(
     likelihood: _Likelihood, functional: Functional, sign: float, loss: float, t: float
 ) -> float:
     """The smallest (sign -1) or largest D in the likely set."""
-    mu, n, span = likelihood.top, float(likelihood.n.max()), functional.span
+    found = [_climbed(likelihood, functional, sign, loss, t, mu) for mu in likelihood.starts(loss)]
+    return sign * max(sign * end for end in found)
+
+
+def _climbed(
+    likelihood: _Likelihood,
+    functional: Functional,
+    sign: float,
+    loss: float,
+    t: float,
+    mu: np.ndarray,
+) -> float:
+    """The smallest (sign -1) or largest D that is reached from a table."""
+    n, span = float(likelihood.n.max()), functional.span
     for stage in _STAGES:
         extra = stage * (1 + np.sqrt(likelihood.variances))
         now = sign * functional.value(mu, extra)

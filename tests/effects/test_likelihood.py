@@ -151,3 +151,13 @@ def test_ends_are_computed_once_and_only_when_asked_for() -> None:
     interval = Interval(0.5, 0.1, ends)
     assert interval.estimate == 0.5 and not asked
     assert (interval.low, interval.high) == (-1.0, 2.0) and len(asked) == 1
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("n_strata", [1, 3])
+def test_noise_that_hides_all_counts_leaves_all_that_is_possible(seed: int, n_strata: int) -> None:
+    """With noise of 2,800 on each of 200 rows nothing is known, wherever the likeliest table is."""
+    seen = 2800.0 * np.random.default_rng(seed).standard_normal((2, 2, n_strata))
+    contrast = Contrast(0, 1, np.array([0.0, 1.0]))
+    found = profile_interval(seen, contrast, variance=2800.0**2, n_samples=200.0)
+    assert found.low < -0.95 and found.high > 0.95
