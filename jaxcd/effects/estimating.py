@@ -226,8 +226,11 @@ class TableEstimator(Estimator):
             variance = float((weights**2 * share).sum()) - float((weights * share).sum()) ** 2
             noise = table.noise
             added = table.variance * (weights**2).sum() if noise is None else noise(weights)
-            ends.append(self._around(value, variance / n + float(added) / n**2, level))
-        low, high = max(ends[0].low, -self.span), min(ends[1].high, self.span)
+            inside = min(max(value, -self.span), self.span)
+            ends.append((inside, variance / n + float(added) / n**2))
+        # The true ones are in order and within the span: noise may put the estimates elsewhere.
+        lowest, highest = (self._around(*end, level) for end in sorted(ends))
+        low, high = max(lowest.low, -self.span), min(highest.high, self.span)
         return Interval(math.nan, math.nan, lambda: (low, high))
 
     def by_families(self, graph: MixedGraph, level: float) -> Interval | None:

@@ -550,6 +550,18 @@ def test_too_many_members_are_not_listed() -> None:
     assert [option.is_open for option in possibilities(whole, "a", "b")] == [True]
 
 
+def test_noise_does_not_turn_the_bounds_around() -> None:
+    """With noise of 2,000 on 50 rows the bounds are all that is possible, or nearly."""
+    domain = jaxcd.Domain({"x": jaxcd.Categorical((0, 1)), "y": jaxcd.Categorical((0, 1, 2))})
+    codes = np.random.default_rng(0).integers(0, 2, (50, 2)).astype(np.int32)
+    data = jaxcd.Dataset.from_codes(codes, domain=domain)
+    pag = MixedGraph.from_edges(["x", "y"], ["x o-o y"])
+    for seed in range(30):
+        release = bought(data, epsilon=1e-3, seed=seed)
+        found = jaxcd.effect(release, treatment="x", outcome="y", graph=pag)
+        assert -2 <= found.low < found.high <= 2, seed
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_nothing_hidden_leads_out_of_the_bounds(seed: int) -> None:
     """A hidden cause of treatment and outcome, at its worst: the ends are reached."""
