@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,8 @@ __all__ = [
     "min_max_scaled",
     "to_unit_interval",
 ]
+
+_NUMBERS = (numbers.Real, Decimal)  # a Decimal does not call itself a real number
 
 Bounds = tuple[tuple[float, float], tuple[float, float]]
 """Public bounds of x and of y: ``((lower, upper), (lower, upper))``."""
@@ -102,7 +105,7 @@ def _column(name: str, values: ArrayLike, private: bool) -> np.ndarray:
             "one-dimensional arrays (multivariate pairs are not handled)"
         )
     is_real = array.dtype == object and all(
-        value is None or isinstance(value, numbers.Real) for value in array
+        value is None or isinstance(value, _NUMBERS) for value in array
     )
     if is_real or (private and array.dtype.kind in "cOUT"):
         # Python's whole numbers have no limit, and one beyond int64 must not change what becomes of
@@ -127,7 +130,7 @@ def _number_in(cell: Any) -> float:
     """The number in a cell of any kind, or NaN."""
     if isinstance(cell, (complex, np.complexfloating)) and cell.imag == 0:
         cell = cell.real
-    if not isinstance(cell, (str, numbers.Real)):
+    if not isinstance(cell, (str, *_NUMBERS)):
         return math.nan
     try:
         return float(cell)

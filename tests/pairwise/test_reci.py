@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -288,6 +289,23 @@ def test_one_cell_does_not_decide_whether_a_private_run_is_refused(recwarn):
     lists = [[cell] for cell in cells]
     assert margin(lists) == margin([*lists[:-1], 0.5]) == margin([0.5] * 50)
     assert not recwarn.list
+
+
+def test_decimals_are_numbers():
+    """As databases and arrow tables hold them; in a private run they were all the middle."""
+    y = np.linspace(0, 1, 50)
+    exact = [Decimal(str(cell)) for cell in y]
+    for budget in (NO_PRIVACY, Budget(1.0)):
+        options = {"budget": budget, "bounds": UNIT, "noise": simulated()}
+        expected = reci(y**3, y, **options).margin
+        assert expected == reci(y**3, exact, **options).margin
+        assert expected == reci(y**3, np.array(exact), **options).margin
+    odd = [*exact[:-2], Decimal("NaN"), Decimal("sNaN")]
+    found, middle = (
+        reci(x, y, budget=Budget(1.0), bounds=UNIT, noise=simulated()).margin
+        for x in (odd, [*y[:-2], 0.5, 0.5])
+    )
+    assert found == middle
 
 
 def test_private_refusals():
