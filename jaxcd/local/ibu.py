@@ -119,7 +119,13 @@ def ibu(
         expected = through(estimate, matrices)
         # A cell that no possible record reports has no share either, but for rounding.
         updated = estimate * through(quotient(shares, expected), back)
-        updated /= updated.sum()
+        total = updated.sum()
+        if not total > 0:
+            raise DataError(
+                "counts: none of these reports is possible under the channels and the start; give "
+                "the channels of the mechanism, and leave start out"
+            )
+        updated /= total
         moved = np.abs(updated - estimate).sum() / 2
         estimate = updated
         if moved < tolerance:

@@ -231,3 +231,10 @@ def test_refusals():
     with pytest.raises(OptionError, match="n_samples"):
         resample(good, domain=domain(2, 2), n_samples=0, key=jax.random.key(0))
     refused(OptionError, "key", resample, good, domain=domain(2, 2), n_samples=5, key=0)
+
+
+def test_reports_that_are_all_impossible_are_refused():
+    """Nothing is left to divide by: the estimate was NaN."""
+    words = "none of these reports is possible"
+    refused(DataError, words, ibu, [5, 0], [np.eye(2)], start=[0.0, 1.0])
+    refused(DataError, words, ibu, [0, 5], [np.array([[1.0, 0.0], [1.0, 0.0]])])
