@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import jaxcd
+from jaxcd.cli.shared import check_one_file
 from jaxcd.data.columns import RawColumn
 from jaxcd.data.engines import parquet_files
 from jaxcd.data.readers import columns_of_arrow, read_columns, read_parquet_files
@@ -78,11 +79,15 @@ def columns(file: Path, *, table: str | None) -> tuple[tuple[RawColumn, ...], tu
         OptionError: a table is not named, or does not fit the file.
         DataError: there is no such file or table, or it cannot be read at all.
     """
-    if not is_table(file, table=table, snapshot=None):
+    no_lake = table is None and file.is_dir() and not any(file.glob("*.parquet"))
+    if no_lake or not is_table(file, table=table, snapshot=None):
         return read_columns(file, strict=False)
     found = _found(file, table)
     if isinstance(found, Path):
-        return read_parquet_files(parquet_files(found)), ()
+        files = parquet_files(found)
+        if any(".csv" in each.suffixes for each in files):
+            check_one_file(file)
+        return read_parquet_files(files), ()
     return columns_of_arrow(found.to_arrow_table()), ()
 
 

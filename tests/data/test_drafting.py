@@ -457,8 +457,9 @@ def test_the_command(command: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "lake").mkdir()
     for part in "ab":
         pd.DataFrame({"a": [1, 2], "b": [0, 1]}).to_parquet(tmp_path / "lake" / f"{part}.parquet")
+        (tmp_path / "lake" / f"{part}.csv").write_text("a,b\n1,0\n")
     said = f"is a pattern of 2 files, and one is read; give one of them, such as '{tmp_path}"
-    lake = tmp_path / "lake" / "*.parquet"
+    lake = tmp_path / "lake" / "*.csv"
     command.refuses(said, "domain", lake, "--out", out, "--force")
     command.refuses(said, "check", lake, "--domain", out)
     command.refuses("no column 'z'", "domain", path, "--out", out, "--force --drop z")
