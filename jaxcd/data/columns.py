@@ -409,8 +409,8 @@ def _sorted_levels(levels: Iterable[Level]) -> list[Level]:
     return sorted(levels, key=lambda level: (isinstance(level, str), level))
 
 
-# Below, every whole number is a float of its own, so that a level is what stands in the cell.
-_NO_LEVEL = 2.0**53
+# Below, every whole number is a float of its own.
+_FLOATS_TELL = 2.0**53
 _FIRST = 1_000  # rows, which mostly show that there are too many numbers
 
 
@@ -422,12 +422,27 @@ def _infer_numbers(raw: RawColumn, missing: bool) -> Column:
         raise DataError(
             f'column {raw.name!r} holds missing values only; drop it, or declare "ignore": true'
         )
-    if (
-        np.unique(values[:_FIRST]).size <= MAX_INFERRED_LEVELS
-        and np.array_equal(values, np.floor(values))
-        and np.abs(values).max(initial=0.0) < _NO_LEVEL
+    if np.unique(values[:_FIRST]).size <= MAX_INFERRED_LEVELS and np.array_equal(
+        values, np.floor(values)
     ):
-        levels = np.unique(values)
-        if levels.size <= MAX_INFERRED_LEVELS:
-            return Ordinal(tuple(int(level) for level in levels), missing=column.missing)
+        levels: Iterable[float] = np.unique(values)
+        if np.abs(values).max(initial=0.0) >= _FLOATS_TELL:
+            levels = _whole_numbers(raw)
+        found = [int(level) for level in levels]
+        if 0 < len(found) <= MAX_INFERRED_LEVELS:
+            return Ordinal(tuple(found), missing=column.missing)
     return column
+
+
+def _whole_numbers(raw: RawColumn) -> list[int]:
+    """The distinct cells in order where all are whole numbers and written as such, else none."""
+    cells = raw.factorised()[0] if raw.numbers is None else np.unique(raw.numbers)
+    found: set[int] = set()
+    for cell in cells:
+        if isinstance(cell, (int, np.integer)):
+            found.add(int(cell))
+        elif isinstance(cell, str) and cell.isascii() and cell.removeprefix("-").isdigit():
+            found.add(int(cell))
+        elif not is_missing(cell):
+            return []
+    return sorted(found)

@@ -437,6 +437,10 @@ def test_round_trip_over_pandas_and_pickle() -> None:
         (pd.Series([3, 1, 3]), Ordinal((1, 3))),
         (pd.Series([3.0, 1.0, 3.0]), Ordinal((1, 3))),
         (pd.Series([3.5, 1.0, 3.0]), Numeric()),
+        (pd.Series([2**53 + 1, 2**53, -3]), Ordinal((-3, 2**53, 2**53 + 1))),
+        (pd.Series([2**63 + 1, 2**63, 1], dtype="uint64"), Ordinal((1, 2**63, 2**63 + 1))),
+        (pd.Series([2**53 + 1, None, 2**53], dtype="Int64"), (2**53, 2**53 + 1)),
+        (pd.Series([2.0**60, 2.0**61, 1.0]), Numeric()),
         (pd.Series(["3", "1", "3"]), Categorical(("1", "3"))),
         (
             pd.Categorical(["u", "w", "u"], categories=["w", "v", "u"], ordered=True),
@@ -448,6 +452,8 @@ def test_round_trip_over_pandas_and_pickle() -> None:
 def test_the_rule_of_inference(cells: Any, column: Any) -> None:
     frame = pd.DataFrame({"x": cells, "y": [1, 2, 3]})
     domain = Domain.infer(frame)
+    if isinstance(column, tuple):
+        column = Ordinal(column, missing=True)
     assert domain["x"] == column and isinstance(domain["x"], type(column))
     assert not domain.declared
     assert Dataset.from_frame(frame).domain == domain

@@ -65,6 +65,16 @@ def test_the_domain_may_be_a_path(tmp_path: Path) -> None:
     )
 
 
+def test_codes_of_many_digits_are_told_apart_without_a_domain(tmp_path: Path) -> None:
+    """Floats are the same for them."""
+    path = tmp_path / "codes.csv"
+    first = 123_456_789_012_345_678
+    path.write_text("code,y\n" + "".join(f"{first + i % 3},{i % 2}\n" for i in range(90)))
+    data = read_csv(path)
+    assert data.domain["code"] == Ordinal((first, first + 1, first + 2))
+    assert data.codes[:, 0].tolist() == [0, 1, 2] * 30
+
+
 def test_without_a_domain_one_is_inferred_and_not_declared(tmp_path: Path) -> None:
     data = read_csv(write(tmp_path, GOOD))
     expected: dict[str, Column] = {
