@@ -97,6 +97,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
             """
         )
         connection.execute('CREATE VIEW recent AS SELECT arm, dose, "group" FROM visits')
+        connection.execute('CREATE VIEW broken AS SELECT arm, "größe"::INTEGER AS n FROM visits')
         rows = connection.table("visits").to_arrow_table()
     (folder / "lake").mkdir()
     for start in (0, 1_000):
@@ -156,6 +157,7 @@ def test_a_check_of_a_warehouse_names_what_fits_no_declaration(
     [
         ("clinic.duckdb", [], "--table is missing"),
         ("clinic.duckdb", ["--table", "nobody"], "cannot be read"),
+        ("clinic.duckdb", ["--table", "broken"], "ConversionException"),
         ("lake", ["--table", "visits"], "no DuckDB file"),
         ("none/*.parquet", [], "no parquet file"),
     ],

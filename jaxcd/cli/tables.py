@@ -88,7 +88,16 @@ def columns(file: Path, *, table: str | None) -> tuple[tuple[RawColumn, ...], tu
         if any(".csv" in each.suffixes for each in files):
             check_one_file(file)
         return read_parquet_files(files), ()
-    return columns_of_arrow(found.to_arrow_table()), ()
+    import duckdb
+
+    try:
+        rows = found.to_arrow_table()
+    except duckdb.Error as error:
+        raise DataError(
+            f"--table {table!r}: DuckDB stopped with {type(error).__name__} where it read the rows; "
+            "try SELECT * FROM it there"
+        ) from None
+    return columns_of_arrow(rows), ()
 
 
 def _found(file: Path, table: str | None) -> Any:
