@@ -94,8 +94,8 @@ def columns(file: Path, *, table: str | None) -> tuple[tuple[RawColumn, ...], tu
         rows = found.to_arrow_table()
     except duckdb.Error as error:
         raise DataError(
-            f"--table {table!r}: DuckDB stopped with {type(error).__name__} where it read the rows; "
-            "try SELECT * FROM it there"
+            f"--table {table!r}: DuckDB stopped with {type(error).__name__} where it read the "
+            "rows; try SELECT * FROM it there"
         ) from None
     return columns_of_arrow(rows), ()
 
