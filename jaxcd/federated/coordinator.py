@@ -33,6 +33,7 @@ from jaxcd.privacy import (
     keeps_what_is_paid,
     open_account,
 )
+from jaxcd.privacy.shares import NoiseShare
 from jaxcd.releases.base import Release
 from jaxcd.releases.kind import ReleaseKind, kind_to_json
 from jaxcd.releases.tables.questions import Answer, Question
@@ -353,8 +354,7 @@ class Coordinator:
         # of as many rows as the first sum has
         factor = self._n_first / n_came
         variance = share.variance(len(hidden)) * question.grid**2 * factor**2
-        scale = 0.0 if share.is_gaussian else 0.5 / math.asinh(math.sqrt(0.5 / variance))
-        return Answer(released * factor, variance, scale)
+        return Answer(released * factor, variance, _laplace_scale(share, variance))
 
     def report(self) -> dict[str, Any]:
         """What may be published of the run: adversary, sites, rounds with their bytes, notes."""
@@ -373,6 +373,16 @@ class Coordinator:
             "rounds": list(self._rounds),
             "notes": list(self._notes),
         }
+
+
+def _laplace_scale(share: NoiseShare, variance: float) -> float:
+    """Of the discrete Laplace noise of this variance; 0 for Gaussian noise.
+
+    The share's own where the variance is too small for a float.
+    """
+    if share.is_gaussian:
+        return 0.0
+    return 0.5 / math.asinh(1 / math.sqrt(2 * variance)) if variance > 0 else share.scale
 
 
 # What a site may still have on its line when a reply of each kind is waited for: of this round, and

@@ -183,6 +183,18 @@ def integer_sensitivity(
     return math.ceil(bound) + spread if norm == 1 or dimension == 1 else bound + spread
 
 
+def laplace_variance(scale: float) -> float:
+    """Of discrete Laplace noise, in squared steps: 2 q / (1 - q)^2 with q = exp(-1 / scale).
+
+    0 where that is below 1e-303.
+
+    Args:
+        scale: of the noise, in steps, positive.
+    """
+    half = 0.5 / scale
+    return 0.5 / math.sinh(half) ** 2 if half < 350 else 0.0
+
+
 def noise_scale(bound: Fraction, epsilon: float) -> float:
     """Return a float scale with ``bound / scale <= epsilon`` exactly, the smallest from 2^-10 on;
     0 for an infinite epsilon.

@@ -59,7 +59,7 @@ import numpy as np
 from ..checks import check_count, check_positive
 from .budget import Relation
 from .events import Law, MechanismRecord, PureEvent, ZCDPEvent
-from .mechanisms import integer_sensitivity, noise_scale
+from .mechanisms import integer_sensitivity, laplace_variance, noise_scale
 from .noise import Integers, NoiseSampler, check_polya, check_scale
 from .rounding import sqrt_up
 
@@ -131,7 +131,7 @@ class NoiseShare:
         """Of the sum of the shares of so many sites, in squared steps."""
         if self.is_gaussian:
             return n_sites * self.scale**2
-        return n_sites / self.n_shares * 0.5 / math.sinh(0.5 / self.scale) ** 2
+        return n_sites / self.n_shares * laplace_variance(self.scale)
 
     def reach(self, n_sites: int, n_values: int, *, failure: float) -> float:
         r"""No sum is larger in size, except with this probability.

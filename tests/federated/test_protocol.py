@@ -166,6 +166,21 @@ def test_the_noise_is_that_of_four_shares(kind: Any, dropouts: int, colluding: i
     assert jaxcd.verify(bought.certificate()).holds
 
 
+@pytest.mark.parametrize("epsilon", [1e3, 1.5e3, 1e5])
+@pytest.mark.parametrize("dropouts", [0, 1])
+def test_a_large_budget_buys_what_one_owner_gets(epsilon: float, dropouts: int) -> None:
+    """Where the noise is next to none its variance is beyond float64."""
+    net = Net(budget=jaxcd.Budget(epsilon), dropouts=dropouts)
+    bought = net.release(jaxcd.Histogram())
+    central = jaxcd.release(
+        pooled(net.data), jaxcd.Histogram(), budget=jaxcd.Budget(epsilon), noise=simulated()
+    )
+    np.testing.assert_array_equal(bought.values, central.values)
+    assert bought.scale == pytest.approx(central.scale, rel=0.01)
+    assert 0 <= bought.variance < 1e-200 and 0 <= central.variance < 1e-200
+    assert jaxcd.search(bought).graph == jaxcd.search(central).graph
+
+
 def test_simulated_and_secure_noise_say_what_they_are() -> None:
     assert not Net().release(jaxcd.Histogram()).cost.proven
     bought = jaxcd.federate(four(), jaxcd.Marginals(), budget=BUDGET, dropouts=1, colluding=1)

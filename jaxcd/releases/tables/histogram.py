@@ -31,6 +31,7 @@ from jaxcd.errors import DomainError, OptionError
 from jaxcd.ops.interactions import interaction, subsets
 from jaxcd.privacy import Accountant, Budget, Ledger, PrivacyCost, Unit
 from jaxcd.privacy.claims import GuaranteeClaim
+from jaxcd.privacy.mechanisms import laplace_variance
 from jaxcd.queries import Door
 from jaxcd.releases.base import Release, facts_of_rows
 from jaxcd.releases.kind import ReleaseKind, paid
@@ -237,8 +238,7 @@ class ReleasedHistogram(Release):
             return 0.0
         if self.cost.unit is Unit.PERSON:  # fine noise, rounded to whole people
             return 2 * self.scale**2 + 1 / 12
-        # 2 q / (1 - q)^2
-        return 0.5 / math.sinh(0.5 / self.scale) ** 2 if self.scale > 1e-3 else 0.0
+        return laplace_variance(self.scale)
 
     def tests(self) -> Mapping[type[CITest], Callable[[CITest], PreparedTest]]:
         return table_tests(
