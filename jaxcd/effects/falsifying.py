@@ -93,7 +93,8 @@ class Falsification(EqualFields):
         n_implied: conditions that the graph implies, one for each pair that it does not join.
         chance_pvalue: of the permutation baseline; NaN without permutations.
         n_permutations: how many.
-        same_class: the share of permutations with the same independences.
+        same_class: the share of permutations with the same independences; NaN without permutations,
+            and where the graph has nodes that the release lacks.
         cost: of the release; this costs nothing more.
     """
 
@@ -338,7 +339,7 @@ def _against_permuted(
         return math.nan, math.nan
     rng = np.random.default_rng(seed)
     several, same = [conditions], 0
-    cpdag = dag_to_cpdag(dag)
+    cpdag, hidden = dag_to_cpdag(dag), len(columns) < dag.n_nodes
     for _ in range(n_permutations):
         order = rng.permutation(len(columns))
         to = {column: columns[k] for column, k in zip(columns, order, strict=True)}
@@ -348,11 +349,12 @@ def _against_permuted(
                 for (v, w), sets in conditions.items()
             }
         )
-        if len(columns) == dag.n_nodes:
+        if not hidden:
             same += bool((cpdag.permuted(order).marks == cpdag.marks).all())
     shares = [
         float(np.mean([log_p <= math.log(alpha) for _, _, log_p in tested])) if tested else 1.0
         for tested in pvalues.of_all(several)
     ]
     no_worse = sum(share <= shares[0] for share in shares[1:])
-    return (1 + no_worse) / (1 + n_permutations), same / n_permutations
+    chance = (1 + no_worse) / (1 + n_permutations)
+    return chance, math.nan if hidden else same / n_permutations

@@ -144,6 +144,14 @@ def test_hidden_nodes_and_nothing_to_test() -> None:
     assert jaxcd.falsify(release, hidden).n_implied == 0  # only the hidden node separates them
 
 
+def test_the_share_of_the_class_is_unknown_with_hidden_nodes() -> None:
+    """A permutation of the names that are there says nothing of the hidden ones; 0 was told."""
+    every = nx.DiGraph([("hidden", name) for name in ("smoke", "tub")])
+    every.add_nodes_from(["asia", "xray"])
+    found = jaxcd.falsify(bought(), every, n_permutations=10)
+    assert found.n_implied == 5 and math.isnan(found.same_class)
+
+
 def test_second_moments_and_marginals() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(20_000, 3))
