@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jaxcd.checks import shown_list
+from jaxcd.checks import check_listed, shown_list
 from jaxcd.data.columns import Categorical
 from jaxcd.data.dataset import Dataset
 from jaxcd.data.domain import Domain
@@ -28,6 +28,7 @@ def with_site_column(domain: Domain, sites: Sequence[str], *, column: str = "sit
         OptionError: the column is one of the domain.
         DomainError: the sites are no column's levels.
     """
+    sites = check_listed("sites", sites)
     if column in domain:
         raise OptionError(f"column = {column!r} is a column of the domain; give another name")
     return dataclasses.replace(
@@ -57,11 +58,12 @@ def with_site(data: Dataset, name: str, sites: Sequence[str], *, column: str = "
         >>> with_site(rows, "north", ("north", "south")).domain.names[-1]
         'site'
     """
+    sites = check_listed("sites", sites)
     domain = with_site_column(data.domain, sites, column=column)
-    if name not in tuple(sites):
+    if name not in sites:
         raise OptionError(
-            f"name = {name!r} is not a site; they are {shown_list(tuple(map(str, sites)))}"
+            f"name = {name!r} is not a site; they are {shown_list(list(map(str, sites)))}"
         )
-    codes = np.full((data.n_samples, 1), tuple(sites).index(name), dtype=np.int32)
+    codes = np.full((data.n_samples, 1), sites.index(name), dtype=np.int32)
     rows = Dataset.from_codes(np.column_stack([data.discrete, codes]), domain=domain)
     return dataclasses.replace(rows, people=data.people).reading(data.missing)

@@ -98,10 +98,12 @@ def ibu(
         [0.7, 0.3]
     """
     table = _numbers("counts", counts)
-    if not (np.isfinite(table).all() and (table >= 0).all()):
+    with np.errstate(over="ignore"):
+        n = table.sum()
+    if not (np.isfinite(n) and (table >= 0).all()):
         raise DataError(
-            "counts must be finite and not negative; give the table of the randomised records as "
-            "it is"
+            "counts must be finite, as their sum must, and not negative; give the table of the "
+            "randomised records as it is"
         )
     shape = table.shape
     matrices, form = _fitting(channels, shape)
@@ -110,7 +112,6 @@ def ibu(
     estimate = (
         np.full(shape, 1 / max(table.size, 1)) if start is None else _distribution(start, shape)
     )
-    n = table.sum()
     if not n > 0:
         return estimate
     shares, estimate = (table / n).reshape(form), estimate.reshape(form)

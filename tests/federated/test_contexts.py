@@ -108,6 +108,8 @@ def test_what_does_not_fit_is_refused() -> None:
             shared_mechanisms(release, wrong)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="'west' is not a site; they are"):
         with_site(data, "west", NAMES)
+    with pytest.raises(OptionError, match="single string 'north'"):
+        with_site(data, "n", "north")
 
 
 def test_the_column_is_the_sites_own() -> None:

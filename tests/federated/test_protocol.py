@@ -636,6 +636,8 @@ def test_every_site_has_the_charges_of_the_certificate(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("sites", "options", "words"),
     [
+        ("ab", {}, "the single string 'ab'"),
+        (3, {}, "a collection of"),
         (("a",), {}, "two or more"),
         (("a", "a"), {}, "different names"),
         (("a", "coordinator"), {}, "is taken"),

@@ -206,7 +206,7 @@ def test_resampled_rows_follow_the_estimate():
 
 def test_refusals():
     counts, matrices = np.ones((2, 2)), [np.eye(2)] * 2
-    for wrong in (-counts, counts * math.nan):
+    for wrong in (-counts, counts * math.nan, counts * 1e308):
         refused(DataError, "counts", ibu, wrong, matrices)
     for wrong in (
         [np.eye(2)],
