@@ -106,9 +106,9 @@ def noisy(method: type, share: float, counted: str) -> str | None:
     if share <= hidden:
         return None
     return (
-        f"this budget hides {below(share, counted)}, and above {hidden:.0%} of them expect to miss "
-        f"half of the graph or more; {share / hidden:,.1f} times the {counted}, or so much larger "
-        "an epsilon, would do"
+        f"this budget hides {below(share, counted)}; where more than {hidden:.0%} is hidden, "
+        f"expect to miss half of the graph or more; {share / hidden:,.1f} times the {counted}, or "
+        "so much larger an epsilon, would do"
     )
 
 
