@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from .repricing import price_again
@@ -29,6 +30,7 @@ LEAST_ORDER = 1.011
 """Orders down to 1.01 are those that dp-accounting converts from."""
 
 
+@lru_cache
 def zcdp_epsilon(rho: float, delta: float) -> tuple[float, float]:
     """min over a > 1 of rho a + log(1 - 1/a) - log(a delta) / (a - 1), at least 0, and its a, by
     golden section in log(a - 1).
@@ -84,6 +86,7 @@ def _gdp_log_delta(epsilon: float, mu: float) -> float:
     return -a * a / 2 - math.log(2 * math.pi) / 2 + math.log(mu / 2 * float(weights @ found))
 
 
+@lru_cache
 def gdp_epsilon(rho: float, delta: float) -> float:
     """The epsilon, at least 0, at which the delta of sqrt(2 rho)-GDP is this one."""
     from scipy import optimize
@@ -99,6 +102,19 @@ def gdp_epsilon(rho: float, delta: float) -> float:
     )
 
 
+_Counts = tuple[tuple[tuple[bool, float], int], ...]
+
+
+def _counted(rows: Iterable[Mapping[str, Any]], group: int) -> _Counts:
+    """Whether noise is Gaussian, and its rho for a person with so many rows, with how often."""
+    counts: Counter[tuple[bool, float]] = Counter()
+    for row in rows:
+        price = price_again(row)
+        if price.rho > 0:  # failures, which have none, are counted by themselves
+            counts["Gaussian" in row["law"], price.rho * group**2] += 1
+    return tuple(counts.items())
+
+
 def dp_event(rows: Iterable[Mapping[str, Any]], *, group: int = 1) -> Any:
     """The events as a ``dp_accounting`` event: Gaussian noise as itself, everything else by its
     zCDP.
@@ -106,14 +122,13 @@ def dp_event(rows: Iterable[Mapping[str, Any]], *, group: int = 1) -> Any:
     Args:
         group: rows of one person; the event is the one that this person meets.
     """
+    return _event(_counted(rows, group))
+
+
+def _event(counts: _Counts) -> Any:
     import dp_accounting
     from dp_accounting.dp_event import ZCDpEvent
 
-    counts: Counter[tuple[bool, float]] = Counter()
-    for row in rows:
-        price = price_again(row)
-        if price.rho > 0:  # failures, which have none, are counted by themselves
-            counts["Gaussian" in row["law"], price.rho * group**2] += 1
     return dp_accounting.ComposedDpEvent(
         [
             dp_accounting.SelfComposedDpEvent(
@@ -122,26 +137,29 @@ def dp_event(rows: Iterable[Mapping[str, Any]], *, group: int = 1) -> Any:
                 else ZCDpEvent(rho),
                 count,
             )
-            for (is_gaussian, rho), count in counts.items()
+            for (is_gaussian, rho), count in counts
         ]
     )
 
 
 def composed_epsilon(rows: Iterable[Mapping[str, Any]], delta: float, *, group: int = 1) -> float:
     """The epsilon that dp-accounting's Renyi accountant gives for the events at this delta."""
+    rows = list(rows)
+    rho = math.fsum(price_again(row).rho for row in rows) * group**2
+    return _renyi_epsilon(_counted(rows, group), rho, delta) if rho else 0.0
+
+
+@lru_cache
+def _renyi_epsilon(counts: _Counts, rho: float, delta: float) -> float:
     import dp_accounting
     import numpy as np
     from dp_accounting.rdp import RdpAccountant
 
-    rows = list(rows)
-    rho = math.fsum(price_again(row).rho for row in rows) * group**2
-    if rho == 0:
-        return 0.0
     # Orders closely around the best one: the minimum is flat, so that a step of 1e-5 costs 1e-10 of
     # epsilon.
     orders = 1 + (zcdp_epsilon(rho, delta)[1] - 1) * np.exp(np.linspace(-0.02, 0.02, 4001))
     accountant = RdpAccountant(orders.tolist(), dp_accounting.NeighboringRelation.REPLACE_ONE)
-    accountant.compose(dp_event(rows, group=group))
+    accountant.compose(_event(counts))
     return float(accountant.get_epsilon(delta))
 
 

@@ -398,7 +398,7 @@ def sums_of_blocks(x: np.ndarray, n_devices: int) -> list[np.ndarray]:
 def sums_of_numbers_are_those_of_one_device() -> None:
     rng = np.random.default_rng(0)
     with short_pieces():
-        for n in (2, 256, 257, 5_003, 20_001):
+        for n in (2, 257, 20_001):
             x = rng.standard_normal((n, 3)) * np.array([1, 1e-3, 1e6])
             x[:, 0] = np.round(x[:, 0], 1)  # ties, zeros of both signs, negative numbers
             one, *others = (sums_of_blocks(x, n_devices) for n_devices in DEVICES)
