@@ -678,9 +678,9 @@ def test_no_certificate_speaks_to_the_terminal(command: CommandLine, tmp_path: P
         ("t.csv", "a,b\n1,\n2,\n", None, "'b' holds missing values only"),
         ("t.csv", "a,b\n1,NaN\n2,\n", None, "'b' holds missing values only"),
         ("t.csv", "a\n1\n2\n", None, "at least 2 columns"),
-        ("t.csv", "a;b\n1;0,5\n2;1,5\n", None, "separated by ';': write the file with commas"),
+        ("t.csv", '"a;b"\n1\n2\n', None, "separated by ';': read the file with that separator"),
         ("t.csv", "a,a\n1,2\n2,1\n", None, "'a' occurs twice"),
-        ("t.txt", "a,b\n1,2\n2,1\n", None, "use .csv, .csv.gz or .parquet"),
+        ("t.txt", "a,b\n1,2\n2,1\n", None, "use .csv, .tsv (also .gz) or .parquet"),
         ("t.csv", "a,b\n1,2\n2,1\n", "{", "domain file"),
         ("t.csv", "a,b\n1,2\n2,1\n", '{"columns": {"a": 3}}', "column 'a' must be an object"),
         (

@@ -188,7 +188,7 @@ def discover(
     file: Annotated[
         Path | None,
         argument(
-            "Table: .csv, .csv.gz or .parquet.  Counted where they are, and not read whole: a "
+            "Table: .csv, .tsv (also .gz) or .parquet.  Counted where they are, not read whole: a "
             "folder or 'pattern*.parquet', or a .duckdb file with --table."
         ),
     ] = None,

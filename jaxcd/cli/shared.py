@@ -122,12 +122,12 @@ AsJson = Annotated[bool, option("Print one JSON object and nothing else.", "--js
 DomainFile = Annotated[
     Path, option("Domain file: the declared levels and bounds of FILE's columns.")
 ]
-File = Annotated[Path, argument("Table: .csv, .csv.gz or .parquet.")]
+File = Annotated[Path, argument("Table: .csv, .tsv (also .gz) or .parquet.")]
 OwnersTable = Annotated[
     Path,
     argument(
-        "Table: .csv, .csv.gz or .parquet; a folder or 'pattern*.parquet'; or a .duckdb file with "
-        "--table. All its rows are read."
+        "Table: .csv, .tsv (also .gz) or .parquet; a folder or 'pattern*.parquet'; or a .duckdb "
+        "file with --table. All its rows are read."
     ),
 ]
 OwnersTableName = Annotated[str | None, option("Of a .duckdb file: the table or view.", "--table")]

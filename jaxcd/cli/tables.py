@@ -10,6 +10,7 @@ from typing import Any
 import jaxcd
 from jaxcd.cli.shared import check_one_file
 from jaxcd.data.columns import RawColumn
+from jaxcd.data.csv_separators import TEXT_FILES
 from jaxcd.data.engines import parquet_files
 from jaxcd.data.readers import columns_of_arrow, read_columns, read_parquet_files
 from jaxcd.errors import DataError, OptionError
@@ -85,7 +86,7 @@ def columns(file: Path, *, table: str | None) -> tuple[tuple[RawColumn, ...], tu
     found = _found(file, table)
     if isinstance(found, Path):
         files = parquet_files(found)
-        if any(".csv" in each.suffixes for each in files):
+        if any(each.name.lower().endswith(TEXT_FILES) for each in files):
             check_one_file(file)
         return read_parquet_files(files), ()
     import duckdb

@@ -62,8 +62,8 @@ def _other_separator(names: Sequence[object]) -> str:
     if found is None:
         return ""
     return (
-        f"; the header {header[:60]!r} is separated by {found!r}: write the file with commas "
-        "between columns, and points in numbers"
+        f"; the header {header[:60]!r} is separated by {found!r}: read the file with that "
+        "separator, as jaxcd.read_csv does"
     )
 
 

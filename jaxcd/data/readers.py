@@ -1,4 +1,4 @@
-"""Reading data files: csv, csv.gz and parquet.
+"""Reading data files: text (.csv, .tsv, also with .gz) and parquet.
 
 The csv reader is the standard library's, not a data frame's: data frames rename repeated headers,
 fill short rows and turn the text NA into a missing value, all in silence.  A file that is well
@@ -7,7 +7,7 @@ formed is read faster, with the same result (:mod:`jaxcd.data.well_formed_csv`).
 Strict reading reports each of these.  Total reading (:mod:`jaxcd.data.columns`) fails on no record:
 a short row is filled with missing cells, a long one cut, a blank line between rows is a row of
 missing cells, a byte that is no UTF-8 is replaced, and a line with a broken quote is split at its
-commas, with the quotes at the ends of its cells dropped.
+separators, with the quotes at the ends of its cells dropped.
 
 *What stays with its record.*  In a file that a csv writer wrote, whatever its cells hold, however
 long and however many they are, a record is a record.  A quote that was never closed is read so far
@@ -24,6 +24,7 @@ import re
 import zlib
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import count, islice
 from pathlib import Path
 from typing import IO, Any
@@ -34,6 +35,7 @@ from numpy.typing import NDArray
 from jaxcd.checks import counted, shown_list
 from jaxcd.data.arrow import raw_column, raw_columns
 from jaxcd.data.columns import RawColumn
+from jaxcd.data.csv_separators import DECIMAL_COMMAS, TEXT_FILES, separator_of, with_point
 from jaxcd.data.dataset import Dataset, from_raw_columns, reads_strictly
 from jaxcd.data.domain import Domain, as_domain
 from jaxcd.data.frames import checked_names
@@ -54,9 +56,10 @@ def read_csv(
     strict: bool | None = None,
     clip: bool = False,
 ) -> Dataset:
-    r"""Read a data file: comma-separated UTF-8 text with a header (.csv, .csv.gz), or parquet
-    (.parquet, .pq).
+    r"""Read a data file: UTF-8 text with a header (.csv, .tsv; also .gz), or parquet.
 
+    Commas stand between columns.  A header without commas may have semicolons, tabs or upright bars
+    (|) instead, and .tsv files have tabs.  With semicolons, a cell such as 4,5 is the number 4.5.
     An empty cell, NA, N/A, NaN or null is a missing value unless the domain declares it as a level.
 
     Args:
@@ -121,9 +124,11 @@ def read_columns(
     path = Path(path)
     name = path.name.lower()
     if path.is_dir():
-        check_there(path, wanted="a table (.csv, .csv.gz or .parquet)", of="*.[cp][sa][vr]*")
-    if not name.endswith((".csv", ".csv.gz", ".parquet", ".pq")):
-        raise DataError(f"file {str(path)!r} is of an unknown kind; use .csv, .csv.gz or .parquet")
+        check_there(path, wanted="a table (.csv, .tsv or .parquet)", of="*.[cpt][sa][vr]*")
+    if not name.endswith((*TEXT_FILES, ".parquet", ".pq")):
+        raise DataError(
+            f"file {str(path)!r} is of an unknown kind; use .csv, .tsv (also .gz) or .parquet"
+        )
     if not path.is_file():
         raise DataError(f"file {str(path)!r} does not exist; check the path")
     if name.endswith((".parquet", ".pq")):
@@ -244,6 +249,7 @@ class _Layout:
     def __init__(self, strict: bool, only: Sequence[str] | None) -> None:
         self.strict = strict
         self.only = only
+        self.separator = ","
         self.repairs: list[str] = []
 
     def defect(self, words: str, cure: str) -> None:
@@ -268,10 +274,12 @@ def more_repairs(repairs: Sequence[str], shown: int) -> tuple[str, ...]:
 def _read_csv_columns(path: Path, layout: _Layout) -> tuple[RawColumn, ...]:
     try:
         _check_encoding(path)
+        header = _first_line(path)
+        layout.separator = separator_of(path, header)
         if layout.strict:
             with open_text(path) as handle:
-                return _columns_of_rows(_strict_records(handle), path, layout)
-        with open_text(path, errors="replace", newline=_line_end(path)) as handle:
+                return _columns_of_rows(_strict_records(handle, layout.separator), path, layout)
+        with open_text(path, errors="replace", newline=_line_end(header)) as handle:
             return _columns_of_rows(_all_records(handle, layout), path, layout)
     except UnicodeDecodeError:
         raise DataError(f"file {str(path)!r} {no_utf8(b'')}") from None
@@ -283,17 +291,22 @@ def _read_csv_columns(path: Path, layout: _Layout) -> tuple[RawColumn, ...]:
         ) from None
 
 
-def _line_end(path: Path) -> str:
+def _first_line(path: Path) -> str:
+    """What stands before the first line feed: with more lines, where carriage returns end them."""
+    with open_text(path, errors="replace", newline="\n") as handle:
+        return handle.readline().rstrip("\r\n")
+
+
+def _line_end(header: str) -> str:
     """What ends a line, by the header, which is public: a line feed, or a carriage return where the
     header ends with one alone.
     """
-    with open_text(path, errors="replace", newline="\n") as handle:
-        return "\r" if "\r" in handle.readline().rstrip("\r\n") else "\n"
+    return "\r" if "\r" in header else "\n"
 
 
-def _strict_records(handle: Iterable[str]) -> Iterator[list[str]]:
+def _strict_records(handle: Iterable[str], separator: str) -> Iterator[list[str]]:
     """The records of a csv file, header first."""
-    reader = csv.reader(handle, strict=True)
+    reader = csv.reader(handle, delimiter=separator, strict=True)
     for row in count():
         try:
             cells = next(reader, None)
@@ -307,21 +320,27 @@ def _strict_records(handle: Iterable[str]) -> Iterator[list[str]]:
         yield cells
 
 
-_TEXT, _IN_QUOTES = r'[^",\r\n]*+', r'"[^"]*+(?:""[^"]*+)*+"'
-_CELL = re.compile(rf"({_IN_QUOTES}|{_TEXT})(,|(?:\r?\n|\r)?\Z)")
 _NOT_PLAIN = re.compile('["\r\n]')
+_IN_QUOTES = r'"[^"]*+(?:""[^"]*+)*+"'
 
 
-def _proper_cells(record: str) -> list[str] | None:
+@cache
+def _cell(separator: str) -> re.Pattern[str]:
+    """A cell, and what ends it."""
+    text = rf'[^"{separator}\r\n]*+'
+    return re.compile(rf"({_IN_QUOTES}|{text})({re.escape(separator)}|(?:\r?\n|\r)?\Z)")
+
+
+def _proper_cells(record: str, separator: str) -> list[str] | None:
     """The cells of a record as a csv writer writes it, of any length; None where quotes do not
     stand around whole cells.
     """
     cells: list[str] = []
-    place = 0
-    while found := _CELL.match(record, place):
+    place, pattern = 0, _cell(separator)
+    while found := pattern.match(record, place):
         cell, end = found.groups()
         cells.append(cell[1:-1].replace('""', '"') if cell.startswith('"') else cell)
-        if end != ",":
+        if end != separator:
             return cells
         place = found.end()
     return None
@@ -330,9 +349,10 @@ def _proper_cells(record: str) -> list[str] | None:
 class _Line:
     """Single lines for a csv reader, which reads a record from one or fails."""
 
-    def __init__(self) -> None:
+    def __init__(self, separator: str) -> None:
         self._lines: list[str] = []
-        self._reader = csv.reader(self, strict=True)
+        self._separator = separator
+        self._reader = csv.reader(self, delimiter=separator, strict=True)
 
     def __iter__(self) -> _Line:
         return self
@@ -346,7 +366,7 @@ class _Line:
         """The cells of a record that is one line; None for any other, with what is wrong."""
         body = line.removesuffix("\n").removesuffix("\r")
         if not _NOT_PLAIN.search(body):
-            return body.split(",") if body else [], ""
+            return body.split(self._separator) if body else [], ""
         self._lines = [line]
         try:
             return next(self._reader), ""
@@ -362,7 +382,7 @@ def _all_records(handle: Iterable[str], layout: _Layout) -> Iterator[list[str]]:
     around whole cells, the quote was never closed, and the later lines are read anew.  The next
     search starts where this one ended, so that no line is looked at more than twice.
     """
-    lines, single = iter(handle), _Line()
+    lines, single = iter(handle), _Line(layout.separator)
     returned: deque[str] = deque()
 
     def next_line() -> str | None:
@@ -377,13 +397,14 @@ def _all_records(handle: Iterable[str], layout: _Layout) -> Iterator[list[str]]:
             while n_quotes % 2 and (more := next_line()) is not None:
                 taken.append(more)
                 n_quotes += more.count('"')
-            cells = _proper_cells("".join(taken))
+            cells = _proper_cells("".join(taken), layout.separator)
         if cells is None:
             if row == 0:
                 raise DataError(f"the header cannot be read as csv ({wrong}); correct its quotes")
             layout.defect(f"row {row} cannot be read as csv ({wrong})", "correct its quotes")
             returned.extendleft(reversed(taken[1:]))
-            cells = [cell.strip().strip('"') for cell in line.rstrip("\r\n").split(",")]
+            parts = line.rstrip("\r\n").split(layout.separator)
+            cells = [cell.strip().strip('"') for cell in parts]
         yield cells
         row += 1
 
@@ -412,13 +433,14 @@ def _columns_of_rows(
         places: tuple[int, ...] = tuple(range(width))
     else:
         names, places = tuple(layout.only), _wanted(path, header, layout.only)
+    has_commas = layout.separator == DECIMAL_COMMAS
     indices: list[dict[str, int]] = [{} for _ in names]
     parts: list[list[NDArray]] = [[] for _ in names]
     n_rows = 0
     for chunk in _chunks(rows, width, layout):
         cells = tuple(zip(*chunk, strict=True))
         for place, index, part in zip(places, indices, parts, strict=True):
-            column = cells[place]
+            column = tuple(map(with_point, cells[place])) if has_commas else cells[place]
             for cell in dict.fromkeys(column):
                 index.setdefault(cell, len(index))
             part.append(np.fromiter(map(index.__getitem__, column), np.int32, len(column)))
@@ -459,6 +481,6 @@ def _of_width(cells: list[str], width: int, row: int, layout: _Layout) -> list[s
         layout.defect(
             f"row {row} has {counted(len(cells), 'value')}, but the header has "
             f"{counted(width, 'column')}",
-            "add or remove values (or commas) in that row",
+            "add or remove values, or separators, in that row",
         )
     return cells if len(cells) == width else [*cells[:width], *[""] * (width - len(cells))]

@@ -1,9 +1,9 @@
 """Csv files that are written as they should be, read by pyarrow.
 
 A file is read here only where that gives, cell for cell, what the careful reader
-(:mod:`jaxcd.data.readers`) gives: where it is laid out properly (:mod:`jaxcd.data.csv_layout`) and
-its records are of one length.  For every other file the careful reader reads, repairs, and words
-the error.
+(:mod:`jaxcd.data.readers`) gives: where it is laid out properly (:mod:`jaxcd.data.csv_layout`),
+with commas, and its records are of one length.  For every other file the careful reader reads,
+repairs, and words the error.
 
 A column may be read as numbers where every cell spells a finite one in plain decimals, or means a
 missing value: pyarrow and Python both give the nearest float.  Where one cell does not, all columns
@@ -26,6 +26,7 @@ from jaxcd.data.arrow import raw_columns
 from jaxcd.data.column_types import MAX_INFERRED_LEVELS
 from jaxcd.data.columns import MISSING_TEXTS, RawColumn, number_in
 from jaxcd.data.csv_layout import layout_of
+from jaxcd.data.csv_separators import separator_of
 
 __all__ = ["well_formed_columns"]
 
@@ -53,7 +54,7 @@ def well_formed_columns(
         if path.stat().st_size < _LEAST_BYTES:
             return None
         with _opened(path) as file:
-            names = _header(file)
+            names = _header(path, file)
         if names is None:
             return None
         with _opened(path) as file:
@@ -77,15 +78,18 @@ def _opened(path: Path) -> IO[bytes]:
     return packed
 
 
-def _header(file: IO[bytes]) -> list[str] | None:
-    """The names in the first line, at least two, each once."""
+def _header(path: Path, file: IO[bytes]) -> list[str] | None:
+    """The names in the first line, at least two, each once, with commas between them."""
     line, end, _ = file.read(_LONGEST).partition(b"\n")
     line = line.removesuffix(b"\r")
     if b"\r" in line:
         return None
     try:
-        (names,) = csv.reader([line.decode("utf-8-sig")], strict=True)
+        header = line.decode("utf-8-sig")
+        (names,) = csv.reader([header], strict=True)
     except (UnicodeDecodeError, ValueError, csv.Error):
+        return None
+    if separator_of(path, header) != ",":
         return None
     is_proper = end and all(names) and len(names) >= 2 and len(set(names)) == len(names)
     return names if is_proper else None
