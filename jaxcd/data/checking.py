@@ -15,7 +15,14 @@ import numpy as np
 
 from jaxcd.checks import counted
 from jaxcd.data.column_types import Numeric
-from jaxcd.data.columns import RawColumn, fitted, is_missing, misfit_and_cure, number_in
+from jaxcd.data.columns import (
+    RawColumn,
+    check_has_rows,
+    fitted,
+    is_missing,
+    misfit_and_cure,
+    number_in,
+)
 from jaxcd.data.domain import Domain
 from jaxcd.data.looks import id_words
 from jaxcd.data.readers import more_repairs, read_columns
@@ -125,7 +132,7 @@ def check_file(path: str | Path, *, domain: Domain) -> CheckedFile:
         What was found; not private.
 
     Raises:
-        DataError: The file cannot be read at all.
+        DataError: The file cannot be read at all, or has no rows.
         DomainError: ``domain`` is none.
     """
     if not isinstance(domain, Domain):
@@ -141,6 +148,7 @@ def check_columns(
     """The same for columns that have been read, and what was repaired in the layout of their
     file.
     """
+    check_has_rows(raws[0].n_samples)
     by_name = {raw.name: raw for raw in raws}
     misfits = [
         found

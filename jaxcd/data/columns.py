@@ -236,6 +236,12 @@ def _missing_among(uniques: Sequence[object], column: Column) -> NDArray[np.bool
     )
 
 
+def check_has_rows(n_samples: int) -> None:
+    """Refuses a table without rows."""
+    if not n_samples:
+        raise DataError("the data must have at least 1 row, not 0; add rows")
+
+
 def encode(
     raw: RawColumn, column: Column, *, clip: bool = False, strict: bool = True
 ) -> tuple[NDArray, NDArray[np.bool_] | None]:

@@ -22,7 +22,7 @@ from jaxcd.data.checked_arrays import (
     frozen_block,
 )
 from jaxcd.data.column_types import Binned
-from jaxcd.data.columns import RawColumn, encode, infer_columns, is_missing
+from jaxcd.data.columns import RawColumn, check_has_rows, encode, infer_columns, is_missing
 from jaxcd.data.domain import Domain, Numeric, as_domain, declared_domain, describe, observed_domain
 from jaxcd.data.missing import Missing
 from jaxcd.data.rows import Block, Codes, Columns, Rows, by_kind, discrete_places
@@ -105,8 +105,7 @@ class Dataset(Rows):
             raise DataError(
                 f"the data must have at least 2 columns, not {len(kinds)}; add a column"
             )
-        if not self.n_samples:
-            raise DataError("the data must have at least 1 row, not 0; add rows")
+        check_has_rows(self.n_samples)
         positions = {True: 0, False: 0}
         for name, column in self.domain.columns.items():
             block = discrete if column.is_discrete else numeric
@@ -567,8 +566,7 @@ def from_raw_columns(
     """Apply a domain, given or inferred, to raw columns of distinct names; of a list that is handed
     over each is taken out, and let go of when it is encoded.
     """
-    if not raws[0].n_samples:
-        raise DataError("the data must have at least 1 row, not 0; add rows")
+    check_has_rows(raws[0].n_samples)
     if domain is None:
         domain = Domain(infer_columns(raws), declared=False)
     domain = declared_domain(domain)

@@ -464,3 +464,10 @@ def test_the_command(command: CommandLine, tmp_path: Path) -> None:
     command.refuses(said, "check", lake, "--domain", out)
     command.refuses("no column 'z'", "domain", path, "--out", out, "--force --drop z")
     command.refuses("does not exist", "domain", tmp_path / "u.csv", "--out", out, "--force")
+
+
+def test_a_table_without_rows_has_a_draft_and_cannot_be_checked(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b\n")
+    assert draft_of_file(tmp_path / "t.csv").n_samples == 0
+    domain = Domain({"a": Numeric(0, 1), "b": Numeric(0, 1)})
+    refused(DataError, "at least 1 row", check_file, tmp_path / "t.csv", domain=domain)
