@@ -28,6 +28,7 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -43,6 +44,29 @@ Columns = tuple[int, ...]
 # is a thousand times the others'.
 _TOLERANCE = 0.003
 _MOST_STEPS, _MOST_ROUNDS = 300, 4
+# Axes of small tables are taken together as long as they have so many cells: one product is quicker
+# than several, each of which moves the array.
+_TOGETHER = 64
+
+
+@lru_cache(maxsize=256)
+def _expansions(shape: tuple[int, ...]) -> tuple[np.ndarray, ...]:
+    """From interactions to cells along the axes of a table, of neighbours together."""
+    found: list[np.ndarray] = []
+    for k in shape:
+        if found and len(found[-1]) * k <= _TOGETHER:
+            found[-1] = np.kron(found[-1], expansion(k))
+        else:
+            found.append(expansion(k))
+    return tuple(found)
+
+
+def _along_all(tables: np.ndarray, matrices: Sequence[np.ndarray]) -> np.ndarray:
+    """Each matrix times one axis of the tables, or times several together, (tables, *shape)."""
+    found = tables.reshape(len(tables), *(len(matrix) for matrix in matrices))
+    for matrix in matrices:  # the axis behind that of the tables becomes the last
+        found = np.tensordot(found, matrix, axes=(1, 1))
+    return found.reshape(tables.shape)
 
 
 @dataclass(frozen=True)
@@ -50,32 +74,31 @@ class _Alike:
     """Tables of the same shape.
 
     Args:
-        expansions: of each axis.
         places: int64 (tables, *shape), where their coefficients are among all entries.
     """
 
-    expansions: tuple[np.ndarray, ...]
     places: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of a table."""
+        return self.places.shape[1:]
 
     def cells(self, entries: np.ndarray) -> np.ndarray:
         """A: the tables, (tables, *shape)."""
-        found = entries[self.places]
-        for axis, matrix in enumerate(self.expansions, start=1):
-            found = np.moveaxis(np.tensordot(found, matrix, axes=(axis, 1)), -1, axis)
-        return found
+        return _along_all(entries[self.places], _expansions(self.shape))
 
     def entries(self, cells: np.ndarray, size: int) -> np.ndarray:
         """A^T: what the cells add to each of ``size`` entries."""
-        for axis, matrix in enumerate(self.expansions, start=1):
-            cells = np.moveaxis(np.tensordot(cells, matrix, axes=(axis, 0)), -1, axis)
-        return np.bincount(self.places.ravel(), weights=cells.ravel(), minlength=size)
+        added = _along_all(cells, [matrix.T for matrix in _expansions(self.shape)])
+        return np.bincount(self.places.ravel(), weights=added.ravel(), minlength=size)
 
     def bounds(self, entries: np.ndarray) -> np.ndarray:
         """max over U of entries_U prod over S - U of 1 / k_j, one number a table."""
         found = entries[self.places]
-        for axis, matrix in enumerate(self.expansions, start=1):
-            outside = np.ones(len(matrix))
-            outside[0] = 1 / len(matrix)
+        for axis, k in enumerate(self.shape, start=1):
+            outside = np.ones(k)
+            outside[0] = 1 / k
             found = found * outside.reshape([-1 if a == axis else 1 for a in range(found.ndim)])
         largest: np.ndarray = found.max(axis=tuple(range(1, found.ndim)), keepdims=True)
         return largest
@@ -88,7 +111,7 @@ class _Alike:
 
     def some(self, chosen: np.ndarray) -> _Alike:
         """Those that are chosen."""
-        return _Alike(self.expansions, self.places[chosen])
+        return _Alike(self.places[chosen])
 
 
 def nearest_interactions(
@@ -156,7 +179,7 @@ def _alike(
                 sizes = [cardinalities[j] - 1 for j in known]
                 own = np.arange(math.prod(sizes)).reshape(sizes) + starts[tuple(known)]
                 places[(row, *block)] = own.transpose([known.index(j) for j in subset])
-        found.append(_Alike(tuple(expansion(k) for k in shape), places))
+        found.append(_Alike(places))
     return found
 
 
