@@ -443,6 +443,21 @@ def test_a_compressed_file(outside: Outside):
     )
 
 
+def test_a_file_with_semicolons_and_decimal_commas(outside: Outside):
+    words = discover("mixed", *GAUSSIAN, "--release-out", "work/bought.npz")
+    cells = ("MARK", "59,9", "60")
+    texts = [csv_of("mixed", {"age": cell}).replace(",", ";").replace(".", ",") for cell in cells]
+    marked, *read = texts
+    seen = [outside.of(words, text.replace("59;9", "59,9")) for text in read]
+    assert seen[0] != seen[1]  # 59,9 is a number
+    for odd in ("old", "", "5,9,1", "1.0,5", '"6;0"', '"6\n0"', "6;0", '"', "\0", "\r", "6\t0"):
+        found = outside.of(words, marked.replace("MARK", odd))
+        if odd not in ("6;0", "\r"):  # which move the other cells of the row
+            assert_same(found, seen[1])
+        else:
+            assert found.keys() == seen[1].keys()
+
+
 @pytest.mark.parametrize("command", ["discover, release", "discover, svt", "direction, reci"])
 def test_with_secure_noise_as_well(command: str, outside: Outside, monkeypatch: pytest.MonkeyPatch):
     """The run that will be published: the sampler says that it is secure, and draws from a key."""
