@@ -155,7 +155,7 @@ def measure_given(truth: Truth, n: int, epsilon: float, runs: int) -> dict[str, 
                 release, *pair, levels=truth.levels(pair[0]), outcome_level=None
             )
             contrast, option = estimator.contrast, truth.options[pair]
-            _, found = estimated(estimator, option, LEVEL, None)
+            _, found, _ = estimated(estimator, option, LEVEL, None)
             target = truth.effects[pair]
             if math.isnan(found.estimate):
                 open_ones += 1

@@ -14,6 +14,7 @@ from jaxcd.data import Binned, Missing
 from jaxcd.discovery import search_release
 from jaxcd.discovery.confidence import member_adjacency
 from jaxcd.effects.estimating import Estimator, estimator_of
+from jaxcd.effects.families import Families, all_families, families_of
 from jaxcd.effects.identification import Possibility, as_graph, possibilities
 from jaxcd.effects.result import Effect, PossibleEffect
 from jaxcd.errors import GraphError, OptionError
@@ -72,6 +73,8 @@ def effect(
     first order; where the release holds interactions, other tables correct them by what the DAG
     says (:mod:`jaxcd.effects.agreeing`).  That is narrower, and takes the whole DAG for right,
     which ``jaxcd.falsify`` tests; ``whole_graph=False`` takes only the adjustment set for right.
+    So does the default where what stands between is known in bins, or missing and read as a level:
+    bins do not separate what the column separates.
     Without noise the estimate is the adjustment formula.  Interval: :mod:`jaxcd.effects.likelihood`
     (tables), :mod:`jaxcd.releases.moments.regressions`.  ``whole_graph=True`` reads all cells of a
     noisy histogram at once, with a DAG of at most 100 parameters
@@ -276,6 +279,7 @@ def _combined(
     shares: Counter[Any] = Counter()
     identified, unknown = True, False
     unmeasured: dict[str, None] = {}
+    read_off: dict[tuple[str, ...], None] = {}
     for (one, is_latent), times in Counter(graphs).items():
         hidden = tuple(name for name in one.names if name not in release.names)
         options = possibilities(one, estimator.treatment, estimator.outcome, hidden, is_latent)
@@ -284,7 +288,9 @@ def _combined(
         unmeasured.update(dict.fromkeys(name for each in options for name in each.unmeasured))
         told = [option for option in options if not option.is_open]
         by_graph = whole_graph if len(options) == 1 else False
-        allowed = dict(estimated(estimator, option, level, by_graph) for option in told)
+        answers = [estimated(estimator, option, level, by_graph) for option in told]
+        allowed = {key: value for key, value, _ in answers}
+        read_off.update(dict.fromkeys(family for *_, read in answers for family in read))
         found.update(allowed)
         for key in allowed:
             shares[key] += times
@@ -315,7 +321,7 @@ def _combined(
         assumptions=(
             *(_WITH_HIDDEN if unmeasured and note == _RIGHT else note for note in notes),
             *estimator.assumptions,
-            *(_of_cells(release, estimator, possible) if told_by_rows else ()),
+            *(_of_cells(release, estimator, possible, tuple(read_off)) if told_by_rows else ()),
         ),
         possible=possible,
         n_graphs=len(graphs),
@@ -327,11 +333,12 @@ def _combined(
 
 
 def _of_cells(
-    release: Release, estimator: Estimator, possible: tuple[PossibleEffect, ...]
+    release: Release, estimator: Estimator, possible: tuple[PossibleEffect, ...], families: Families
 ) -> tuple[str, ...]:
     """What is taken for granted of people, of columns that are known in bins, and of missing
-    cells.
+    cells; ``families``: those whose tables were read.
     """
+    blurred = {name: release.domain[name] for name in estimator.blurred(families)}
     held = {name: release.domain[name] for one in possible for name in one.adjustment or ()}
     binned = [name for name, column in held.items() if isinstance(column, Binned)]
     left_out = {
@@ -339,8 +346,13 @@ def _of_cells(
         for name, is_left_out in zip(release.names, release.leaves_out, strict=True)
         if is_left_out
     }
-    read = [estimator.treatment, estimator.outcome, *held]
-    alike = [n for n, column in held.items() if column.missing is not None and n not in left_out]
+    of_families = (name for family in families for name in family)
+    read = dict.fromkeys([estimator.treatment, estimator.outcome, *held, *of_families])
+    alike = [
+        name
+        for name, column in {**held, **blurred}.items()
+        if column.missing is not None and name not in left_out
+    ]
     counts_rows = release.domain.person is not None and release.cost.unit is Unit.ROW
     return (
         *(["each row is of another person"] if counts_rows else ()),
@@ -348,6 +360,11 @@ def _of_cells(
             f"{name} is held fixed by its bins: within a bin it is no common cause of "
             f"{estimator.treatment} and {estimator.outcome}"
             for name in binned
+        ),
+        *(
+            f"rows in one bin of {name} are alike in {name}"
+            for name, column in blurred.items()
+            if isinstance(column, Binned)
         ),
         *(
             f"cells of {name} are missing completely at random: such rows are left out"
@@ -360,21 +377,29 @@ def _of_cells(
 
 def estimated(
     estimator: Estimator, option: Possibility, level: float, whole_graph: bool | None
-) -> tuple[Any, PossibleEffect]:
-    """One possible effect, and what tells it from others."""
+) -> tuple[Any, PossibleEffect, Families]:
+    """One possible effect, what tells it from others before it, and behind it the families of the
+    graph whose tables it was read off.
+    """
     if option.is_zero:
-        return "zero", PossibleEffect(0.0, 0.0, 0.0, None)
+        return "zero", PossibleEffect(0.0, 0.0, 0.0, None), ()
     given = estimator.chosen(option)
     interval = None if given is None else estimator.interval(given, level)
+    read: Families = ()
     if whole_graph is not False and option.dag is not None:
+        families = all_families(option.dag)
         by_dag = estimator.by_graph(option.dag, level) if whole_graph else None
         if by_dag is None:
-            by_dag = estimator.by_families(option.dag, level)
+            families = families_of(option.dag, estimator.treatment, estimator.outcome)
+            if whole_graph or not estimator.blurred(families):
+                by_dag = estimator.by_families(option.dag, level)
             if by_dag and interval and interval.standard_error < by_dag.standard_error:
                 by_dag = None
-        interval = by_dag or interval
+        if by_dag is not None:
+            interval, read = by_dag, families
     if interval is None:
         span = estimator.span
-        return "not measured", PossibleEffect(math.nan, -span, span, None)
+        return "not measured", PossibleEffect(math.nan, -span, span, None), ()
     given = option.sets[0] if given is None else given
-    return frozenset(given), PossibleEffect(interval.estimate, interval.low, interval.high, given)
+    effect = PossibleEffect(interval.estimate, interval.low, interval.high, given)
+    return frozenset(given), effect, read

@@ -7,6 +7,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
+from collections import Counter
 from collections.abc import Mapping, Set
 from functools import lru_cache
 from typing import Any, final
@@ -14,11 +15,12 @@ from typing import Any, final
 import numpy as np
 from scipy import special
 
+from jaxcd.data import Binned
 from jaxcd.data.column_types import reading
 from jaxcd.data.interventions import Interventions
 from jaxcd.effects.agreeing import AgreeingTables
 from jaxcd.effects.contracting import MOST_CELLS
-from jaxcd.effects.families import FamilyFormula, families_of
+from jaxcd.effects.families import Families, FamilyFormula, all_families, families_of
 from jaxcd.effects.identification import Possibility
 from jaxcd.effects.likelihood import Contrast, Interval, profile_interval, profile_of_tables
 from jaxcd.effects.whole_graph import MOST_PARAMETERS, WholeGraph, n_parameters
@@ -70,6 +72,12 @@ class Estimator(abc.ABC):
         """The effect by the tables of a DAG's families; None where the release lacks one."""
         return None
 
+    def blurred(self, families: Families) -> tuple[str, ...]:
+        """The columns among the causes of these families whose cells do not tell what the column
+        is, so that what it separates by a DAG is not separated in the tables.
+        """
+        return ()
+
     def bounds(self, level: float) -> Interval:
         """Between what ends the effect lies whatever is hidden."""
         return Interval(math.nan, math.nan, lambda: (-self.span, self.span))
@@ -109,6 +117,13 @@ class TableEstimator(Estimator):
             release.domain[outcome], outcome, outcome_level, n_cells=self._cells[outcome]
         )
         self.contrast = Contrast(start, end, scores)
+        # A cell tells a bin only, or that a value is missing.
+        self._coarse = tuple(
+            name
+            for name, left_out in zip(release.names, release.leaves_out, strict=True)
+            if isinstance(column := release.domain[name], Binned)
+            or (column.missing is not None and not left_out)
+        )
         self.span = self.contrast.span
         # By column that says where the treatment, or the outcome, was set: its codes in the other
         # rows.
@@ -233,6 +248,19 @@ class TableEstimator(Estimator):
         low, high = max(lowest.low, -self.span), min(highest.high, self.span)
         return Interval(math.nan, math.nan, lambda: (low, high))
 
+    def blurred(self, families: Families) -> tuple[str, ...]:
+        """Those known in bins, or missing and read as a level.  Not what is held at a level, which
+        has no family; nor a column without causes and with one effect, of which the DAG says
+        nothing that its bins do not.
+        """
+        n_effects = Counter(name for _, *parents in families for name in parents)
+        has_causes = {name: bool(parents) for name, *parents in families}
+        return tuple(
+            name
+            for name in self._coarse
+            if name in has_causes and n_effects[name] > (not has_causes[name])
+        )
+
     def by_families(self, graph: MixedGraph, level: float) -> Interval | None:
         families = families_of(graph, self.treatment, self.outcome)
         if self.span == 0 or not all(self._source.is_measured(names) for names in families):
@@ -266,6 +294,8 @@ class TableEstimator(Estimator):
         release = self._source.interactions
         if release is None or set(graph.names) != set(release.names):
             return None
+        if self.blurred(all_families(graph)):
+            return None  # the DAG does not say what the other tables must be
         return _agreed(release, graph.reordered(release.names))
 
     def by_graph(self, graph: MixedGraph, level: float) -> Interval | None:

@@ -20,6 +20,7 @@ Source:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -31,12 +32,26 @@ from jaxcd.effects.contracting import Contraction
 from jaxcd.effects.likelihood import Contrast
 from jaxcd.graphs import MixedGraph
 
-__all__ = ["FamilyFormula", "families_of"]
+__all__ = ["Families", "FamilyFormula", "all_families", "families_of"]
 
 Columns = tuple[int, ...]
+#: Names: of each family (v, parents of v).
+Families = tuple[tuple[str, ...], ...]
 
 
-def families_of(graph: MixedGraph, x: str, y: str) -> tuple[tuple[str, ...], ...]:
+def all_families(graph: MixedGraph) -> Families:
+    """The families (v, parents of v) of a DAG, in the order of its names."""
+    return _families(graph, range(graph.n_nodes))
+
+
+def _families(graph: MixedGraph, nodes: Iterable[int]) -> Families:
+    return tuple(
+        (graph.names[v], *(graph.names[u] for u in np.flatnonzero(graph.directed[:, v])))
+        for v in nodes
+    )
+
+
+def families_of(graph: MixedGraph, x: str, y: str) -> Families:
     """The families (v, parents of v) whose tables tell the effect of x on y, in the order of the
     graph's names.
     """
@@ -47,10 +62,7 @@ def families_of(graph: MixedGraph, x: str, y: str) -> tuple[tuple[str, ...], ...
             if u != source and u not in needed:
                 needed.add(u)
                 todo.append(u)
-    return tuple(
-        (graph.names[v], *(graph.names[u] for u in np.flatnonzero(arcs[:, v])))
-        for v in sorted(needed)
-    )
+    return _families(graph, sorted(needed))
 
 
 @final

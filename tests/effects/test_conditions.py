@@ -198,3 +198,84 @@ def test_bins_and_missing_cells_are_among_the_assumptions() -> None:
     assert found.assumptions[2:] == (bins, "rows in which z is missing are alike in z")
     # nothing is read where the graph says that there is no effect
     assert len(jaxcd.effect(bought, treatment="b", outcome="z", graph=graph).assumptions) == 2
+
+
+def chain(seed: int, n: int = 20_000) -> pd.DataFrame:
+    """z -> x -> m -> y and z -> y; setting x raises the share of y = 1 by .25."""
+    rng = np.random.default_rng(seed)
+    z = rng.integers(0, 3, n)
+    x = (rng.random(n) < np.array([0.2, 0.5, 0.8])[z]).astype(int)
+    m = (np.array([[0.6, 0.8], [0.1, 0.3]])[x] <= rng.random((n, 1))).sum(axis=1)
+    y = (rng.random(n) < 0.1 + 0.25 * m + 0.1 * z).astype(int)
+    return pd.DataFrame({"z": z, "x": x, "m": m, "y": y})
+
+
+CHAIN = jaxcd.MixedGraph.from_edges(
+    ["z", "x", "m", "y"], ["z --> x", "x --> m", "m --> y", "z --> y"]
+)
+
+
+@pytest.mark.parametrize("kind", [jaxcd.Histogram(), jaxcd.Marginals()], ids=["hist", "marg"])
+@pytest.mark.parametrize("how", ["bins", "level"])
+def test_what_a_cell_does_not_tell_does_not_separate(
+    kind: jaxcd.releases.ReleaseKind, how: str
+) -> None:
+    """m separates x from y given z; its bins do not, nor do its missing cells read as a level."""
+    frame, rng = chain(3), np.random.default_rng(4)
+    z, x, y = (jaxcd.Categorical(tuple(range(k))) for k in (3, 2, 2))
+    m: jaxcd.data.Column
+    if how == "bins":
+        m = jaxcd.data.Binned((0, 1, 2.5))
+    else:
+        m = jaxcd.Categorical((0, 1, 2), missing=True)
+        frame = frame.astype({"m": object})
+        frame.loc[rng.random(len(frame)) < 0.3, "m"] = None
+    domain = jaxcd.Domain({"z": z, "x": x, "m": m, "y": y})
+    data = jaxcd.Dataset.from_frame(frame, domain=domain)
+    noise = jaxcd.SimulatedNoise(jax.random.key(0))
+    bought = jaxcd.release(data, kind, budget=jaxcd.Budget(2.0, 1e-6), noise=noise)
+    asked = {"treatment": "x", "outcome": "y", "graph": CHAIN, "missing": "level"}
+    found = jaxcd.effect(bought, **asked)
+    assert found.low < 0.25 < found.high and found.adjustment == ("z",)
+    assert found == jaxcd.effect(bought, whole_graph=False, **asked)
+    # who asks for it is told what it takes for granted
+    by_dag = jaxcd.effect(bought, whole_graph=True, **asked)
+    assert by_dag.high < 0.25
+    of_one = "one bin of m" if how == "bins" else "which m is missing"
+    assert any(f"rows in {of_one} are alike in m" in each for each in by_dag.assumptions)
+
+
+def test_bins_of_a_lone_cause_change_nothing() -> None:
+    """w has no cause and one effect: its bins say of that effect what they say."""
+    rng, n = np.random.default_rng(5), 20_000
+    w, x = rng.normal(size=n), rng.integers(0, 2, n)
+    m = ((w + x + rng.normal(size=n)) > 0.5).astype(int)
+    y = (rng.random(n) < 0.2 + 0.5 * m).astype(int)
+    columns = {name: jaxcd.Categorical((0, 1)) for name in ("x", "m", "y")}
+    domain = jaxcd.Domain({"w": jaxcd.data.Binned((-5, -1, 0, 1, 5)), **columns})
+    frame = pd.DataFrame({"w": w, "x": x, "m": m, "y": y})
+    data = jaxcd.Dataset.from_frame(frame, domain=domain)
+    noise = jaxcd.SimulatedNoise(jax.random.key(0))
+    bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(1.0), noise=noise)
+    graph = jaxcd.MixedGraph.from_edges(["w", "x", "m", "y"], ["w --> m", "x --> m", "m --> y"])
+    asked = {"treatment": "x", "outcome": "y", "graph": graph}
+    by_dag, by_set = (jaxcd.effect(bought, whole_graph=choice, **asked) for choice in (None, False))
+    assert by_dag.high - by_dag.low < by_set.high - by_set.low
+
+
+def test_missing_cells_that_the_graph_s_tables_leave_out_are_among_the_assumptions() -> None:
+    frame, rng = chain(6).astype({"m": object}), np.random.default_rng(7)
+    frame.loc[rng.random(len(frame)) < 0.3, "m"] = None
+    z, x, y = (jaxcd.Categorical(tuple(range(k))) for k in (3, 2, 2))
+    m = jaxcd.Categorical((0, 1, 2), missing=True)
+    domain = jaxcd.Domain({"z": z, "x": x, "m": m, "y": y})
+    data = jaxcd.Dataset.from_frame(frame, domain=domain)
+    noise = jaxcd.SimulatedNoise(jax.random.key(0))
+    bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(2.0), noise=noise)
+    said = "cells of m are missing completely at random: such rows are left out"
+    for whole_graph, reads_m in ((None, True), (True, True), (False, False)):
+        found = jaxcd.effect(
+            bought, treatment="x", outcome="y", graph=CHAIN, whole_graph=whole_graph
+        )
+        assert (said in found.assumptions) is reads_m
+        assert found.low < 0.25 < found.high
