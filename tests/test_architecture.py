@@ -310,7 +310,7 @@ def test_a_verification_computes_with_nothing_of_the_ledger():
 def test_discovery_sees_types_not_data(module: Path):
     """Of data, tests and the session only the names of types: what a search computes is
     post-processing.  ``as_data`` makes a Dataset of a table, ``with_interventions`` knowledge of
-    a domain, and nothing else.
+    a domain, ``designed_arcs`` arcs of a domain, and nothing else.
     """
     types = {
         "data": {
@@ -320,6 +320,7 @@ def test_discovery_sees_types_not_data(module: Path):
             "Missing",
             "Tabular",
             "as_data",
+            "designed_arcs",
             "with_interventions",
         },
         "citests": {"CITest", "Query", "check_alpha"},

@@ -6,7 +6,8 @@ conditions a row was taken are variables of the graph, with knowledge about them
 - *Exogeneity* (their assumption 1): nothing among the other columns causes an intervention column.
 - *Generic context* (assumption 3): how intervention columns depend on each other was designed and
   is no finding.  Of two such columns neither causes the other; where latent variables are possible
-  the two may be joined by ``<->``.
+  the two may be joined by ``<->``.  A DAG without an arc between them does not say that they are
+  independent: what takes it for a model of the rows adds arcs (:func:`designed_arcs`).
 - *Known targets*: where a column names the variables that were set, it is a direct cause of these.
   In a search by scores it is adjacent to nothing else.  A search by tests asks about the others:
   which sets separate the column from the neighbours of a target is what orients them.  Where the
@@ -22,12 +23,17 @@ That context and variables have no latent common cause (assumption 2) is used fo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+
 from jaxcd.data.domain import Domain
 from jaxcd.data.interventions import Interventions
 from jaxcd.errors import OptionError
-from jaxcd.graphs import Knowledge
+from jaxcd.graphs import Knowledge, topological_order
 
-__all__ = ["with_interventions"]
+__all__ = ["designed_arcs", "with_interventions"]
 
 
 def with_interventions(
@@ -76,3 +82,28 @@ def with_interventions(
         raise OptionError(
             f"knowledge contradicts the interventions that the domain declares: {error}"
         ) from None
+
+
+def designed_arcs(
+    adjacency: np.ndarray, names: Sequence[str], domain: Domain, *, last: str | None = None
+) -> np.ndarray:
+    """The arcs that a DAG lacks between intervention columns, bool (d, d): nobody knows how these
+    depend on each other, and a model of the rows leaves it open.
+
+    Args:
+        adjacency: of the DAG, bool (d, d).
+        names: of its nodes.
+        domain: says which of them are intervention columns.
+        last: a column that comes behind the others, as far as the DAG lets it.
+
+    Returns:
+        With the DAG's own arcs a DAG in which any two intervention columns are joined.
+    """
+    added = np.zeros((len(names),) * 2, dtype=bool)
+    columns = {j for j, name in enumerate(names) if name in domain.interventions}
+    if len(columns) > 1:
+        places = np.array(sorted(range(len(names)), key=lambda j: names[j] == last))
+        order = places[topological_order(adjacency[np.ix_(places, places)])].tolist()
+        for a, b in combinations([j for j in order if j in columns], 2):
+            added[a, b] = not adjacency[a, b]
+    return added

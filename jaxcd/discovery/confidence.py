@@ -26,6 +26,7 @@ import numpy as np
 from scipy import special
 
 from jaxcd.checks import check_whole
+from jaxcd.data.intervention_knowledge import designed_arcs
 from jaxcd.discovery.edge_shares import EdgeConfidence
 from jaxcd.discovery.recalibration import kinds, recalibrated
 from jaxcd.discovery.released import search_release
@@ -302,7 +303,8 @@ def _model(release: Release, graph: MixedGraph) -> np.ndarray:
 
 
 def member_adjacency(release: Release, graph: MixedGraph) -> np.ndarray:
-    """A DAG of the class, bool (d, d); its members have the same fits.
+    """A DAG of the class, bool (d, d), with arcs between the domain's intervention columns; its
+    members have the same fits.
 
     Where the tables of one member were measured, those of all were: turning a covered arc asks for
     no larger table.
@@ -313,4 +315,5 @@ def member_adjacency(release: Release, graph: MixedGraph) -> np.ndarray:
             "run: no DAG has the adjacencies and v-structures of the graph, so there is no model "
             "to fit; search by a score"
         )
-    return extension.reordered(release.names).directed
+    arcs = extension.reordered(release.names).directed
+    return arcs | designed_arcs(arcs, release.names, release.domain)

@@ -8,7 +8,9 @@ levels pay less: :mod:`jaxcd.scores.level_margin`),
 with f the law of a Poisson count plus the release's own discrete Laplace noise.  Nothing is
 denoised first and no constant is tuned: cells that the noise hides say little, cells it does not
 hide say what they would say without it.  The score is equal for Markov equivalent DAGs, since these
-have the same distributions and the same df; it is not a sum over nodes.
+have the same distributions and the same df; it is not a sum over nodes.  How the columns that say
+under which conditions a row was taken depend on each other is part of every graph's model, and of
+its price: the graphs leave it out (:mod:`jaxcd.data.intervention_knowledge`), the rows do not.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from typing import Any, final
 
 import numpy as np
 
+from jaxcd.data.intervention_knowledge import designed_arcs
 from jaxcd.releases.base import Release, check_kind
 from jaxcd.releases.tables.expectation_maximisation import Fits, NoisyTable
 from jaxcd.scores.base import GraphScore, LocalScore, check_max_parents, log_rows, several_levels
@@ -145,7 +148,15 @@ class MeasurementErrorScore(GraphScore):
         """The fit of one DAG, bool (d, d): its likelihood, expected counts and means, with
         G = 1.
         """
-        return self._table.fit(np.asarray(adjacency, dtype=bool)[None], tolerance=self._tolerance)
+        return self._table.fit(self._models([adjacency]), tolerance=self._tolerance)
+
+    def _models(self, adjacencies: Sequence[np.ndarray] | np.ndarray) -> np.ndarray:
+        """The DAGs with arcs between the intervention columns, bool (G, d, d)."""
+        graphs = np.array(adjacencies, dtype=bool)
+        if len(self._release.domain.interventions) > 1:
+            for graph in graphs:
+                graph |= designed_arcs(graph, self.names, self._release.domain)
+        return graphs
 
     def cells(self, adjacency: np.ndarray) -> np.ndarray:
         """The means of the release's cells under the fit of one DAG, bool (d, d), those with codes
@@ -157,7 +168,7 @@ class MeasurementErrorScore(GraphScore):
 
     def totals(self, adjacencies: np.ndarray) -> np.ndarray:
         """Scores of many DAGs: bool (G, d, d) in, float64 (G,) out, nats."""
-        adjacencies = np.asarray(adjacencies, dtype=bool)
+        adjacencies = self._models(adjacencies)
         keys = equivalence_keys(adjacencies)
         self._fit_new(
             adjacencies, keys, [key for key in keys if not self._finished(key)], race=False
@@ -171,7 +182,7 @@ class MeasurementErrorScore(GraphScore):
         the latter might win: first in another race, since what it has to beat may be less than it
         was, then to its end.
         """
-        adjacencies = np.asarray(adjacencies, dtype=bool)
+        adjacencies = self._models(adjacencies)
         keys = equivalence_keys(adjacencies)
         raced: set[bytes] = set()
         while True:
