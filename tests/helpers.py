@@ -232,3 +232,15 @@ def chi_square_moments(table: np.ndarray) -> tuple[float, float]:
         weight = rows[one[0]] * columns[one[1]] * rows[other[0]] * columns[other[1]]
         second += expected(one, other) / weight
     return float(n * first - n), float(n * n * (second - first**2))
+
+
+def designed(n: int, seed: int) -> jaxcd.Dataset:
+    """arm -> x -> y <- site; 85 % of a site's rows are of one arm, by design."""
+    rng = np.random.default_rng(seed)
+    arm = rng.integers(0, 2, n)
+    site = np.where(rng.random(n) < 0.85, arm, 1 - arm)
+    x = (rng.random(n) < 0.2 + 0.6 * arm).astype(int)
+    y = (rng.random(n) < 0.1 + 0.1 * x + 0.5 * site).astype(int)
+    columns = dict.fromkeys(("arm", "site", "x", "y"), jaxcd.Categorical((0, 1)))
+    domain = jaxcd.Domain(columns, interventions={"arm": {}, "site": {}})
+    return jaxcd.Dataset.from_codes(np.column_stack([arm, site, x, y]), domain=domain)

@@ -15,7 +15,7 @@ from jaxcd.discovery import search_release
 from jaxcd.discovery.confidence import member_adjacency
 from jaxcd.effects.estimating import Estimator, estimator_of
 from jaxcd.effects.families import Families, all_families, families_of
-from jaxcd.effects.identification import Possibility, as_graph, possibilities
+from jaxcd.effects.identification import Possibility, as_designed, as_graph, possibilities
 from jaxcd.effects.result import Effect, PossibleEffect
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import Knowledge, MixedGraph
@@ -89,6 +89,10 @@ def effect(
     that of what no hidden cause can hide, E[s; b] + min s P(not b) <= E[s | do(b)] <= E[s; b] + max
     s P(not b) (Robins 1989, Manski 1990): some member always leaves the effect open.  Where the
     graph asks for tables that the release did not measure it is all that is possible.
+
+    *Where several columns say under which conditions a row was taken*, a DAG or CPDAG without an
+    edge between them does not say that they are independent, and what is held fixed allows for any
+    dependence.
 
     *Where the domain says what was set*, rows in which the outcome was are left out, and where the
     column that says so is held fixed, those in which the treatment was.  Rows in which a column
@@ -176,6 +180,10 @@ def effect(
         if graph is None
         else graph,
         latent,
+    )
+    graphs = tuple(
+        (one if is_latent else as_designed(one, read.domain, treatment), is_latent)
+        for one, is_latent in graphs
     )
     for one, _ in graphs:
         for argument, name in (("treatment", treatment), ("outcome", outcome)):

@@ -6,7 +6,8 @@ local Markov property).  For every pair of columns that it does not join there i
 condition: the one of the later column, given its parents.  Where the release did not measure that
 table, another set that separates the pair by the graph takes the place of the parents: first the
 parents of the earlier column, then small sets.  Conditions of which no table was measured are not
-tested, and counted.
+tested, and counted.  How the columns that say under which conditions a row was taken depend on each
+other is no condition: it was designed (:mod:`jaxcd.data.intervention_knowledge`).
 
 *All at once.*  p-values are corrected by Holm's rule, so the chance that a true graph has any
 violation is at most alpha, whatever the dependence between the tests, as far as the p-values are
@@ -37,6 +38,7 @@ import numpy as np
 from jaxcd.checks import check_number, check_whole, shown_list
 from jaxcd.citests import ChiSquare, CITest, FisherZ, Query
 from jaxcd.data import Missing
+from jaxcd.data.intervention_knowledge import designed_arcs
 from jaxcd.effects.identification import as_graph
 from jaxcd.effects.result import EqualFields
 from jaxcd.errors import GraphError, OptionError
@@ -191,6 +193,8 @@ def falsify(
     check_whole("seed", seed, 0, cure="give one such as 0")
     read: Release = release if missing is None else release.reading(missing)
     dag = _dag(as_graph(graph))
+    arcs = dag.directed
+    dag = MixedGraph.from_arcs(dag.names, arcs | designed_arcs(arcs, dag.names, read.domain))
     shared = [dag.index(name) for name in read.names if name in dag.names]
     if len(shared) < 2:
         raise GraphError(

@@ -28,12 +28,15 @@ from typing import Any, final
 import networkx as nx
 import numpy as np
 
+from jaxcd.data import Domain
+from jaxcd.data.intervention_knowledge import designed_arcs
+from jaxcd.discovery.constraint.orientation import apply_meek_rules
 from jaxcd.errors import GraphError
 from jaxcd.graphs import Adjustment, MixedGraph, consistent_extension, from_networkx
 from jaxcd.graphs.adjustment import member, members
 from jaxcd.graphs.edges import Mark
 
-__all__ = ["Possibility", "as_graph", "possibilities"]
+__all__ = ["Possibility", "as_designed", "as_graph", "possibilities"]
 
 _MOST_NEIGHBOURS = 12  # 4,096 sets of parents
 _MOST_SETS = 2000
@@ -57,6 +60,21 @@ def as_graph(graph: Any) -> MixedGraph:
         f"graph: a {type(graph).__name__} is no graph; give a networkx DiGraph, a MixedGraph, or a "
         "run with a graph"
     )
+
+
+def as_designed(graph: MixedGraph, domain: Domain, treatment: str) -> MixedGraph:
+    """A DAG or CPDAG with arcs between the columns that say under which conditions a row was taken:
+    how these depend on each other was designed, so that each may hide behind another.  What sets
+    one of them sets no other.  A graph with circles or ``<->``, which may show it, stays as it is.
+    """
+    if (graph.marks == Mark.CIRCLE).any() or graph.bidirected.any():
+        return graph
+    told = designed_arcs(graph.directed, graph.names, domain, last=treatment) & ~graph.adjacency
+    if not told.any():
+        return graph
+    marks = np.array(graph.marks)
+    marks[told], marks[told.T] = Mark.ARROW, Mark.TAIL
+    return apply_meek_rules(MixedGraph(graph.names, marks))
 
 
 @final

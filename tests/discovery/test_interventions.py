@@ -34,7 +34,7 @@ from jaxcd.scores import LocalScore
 from jaxcd.scores.bge import BGe, BGeScore
 from jaxcd.scores.interventional import with_known_targets
 from tests.brute_force import all_dags
-from tests.helpers import PLAIN, SEEDS, simulated
+from tests.helpers import PLAIN, SEEDS, designed, simulated
 
 BINARY = jaxcd.Categorical((0, 1))
 FREE = jaxcd.NO_PRIVACY
@@ -587,20 +587,6 @@ def test_confidence_of_a_graph_with_targets(seed):
     run = jaxcd.search(bought)
     shares = jaxcd.edge_confidence(bought, run, n_draws=3, calibrated=False)
     assert shares.of("arm", "y").forward == 1.0 or shares.of("arm", "y").adjacent == 1.0
-
-
-def designed(n: int, seed: int) -> jaxcd.Dataset:
-    """arm -> x -> y <- site; 85 % of a site's rows are of one arm, by design."""
-    rng = np.random.default_rng(seed)
-    arm = rng.integers(0, 2, n)
-    site = np.where(rng.random(n) < 0.85, arm, 1 - arm)
-    x = (rng.random(n) < 0.2 + 0.6 * arm).astype(int)
-    y = (rng.random(n) < 0.1 + 0.1 * x + 0.5 * site).astype(int)
-    domain = jaxcd.Domain(
-        dict.fromkeys(("arm", "site", "x", "y"), BINARY), interventions={"arm": {}, "site": {}}
-    )
-    frame = pd.DataFrame({"arm": arm, "site": site, "x": x, "y": y})
-    return jaxcd.Dataset.from_frame(frame, domain=domain)
 
 
 def test_how_contexts_depend_on_each_other_does_not_change_what_a_histogram_is_worth():

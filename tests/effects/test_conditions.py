@@ -11,6 +11,7 @@ import pytest
 
 import jaxcd
 from jaxcd.errors import OptionError
+from tests.helpers import designed
 
 GRAPH = jaxcd.MixedGraph.from_edges(["arm", "b", "d"], ["arm --> b", "arm --> d", "b --> d"])
 
@@ -279,3 +280,37 @@ def test_missing_cells_that_the_graph_s_tables_leave_out_are_among_the_assumptio
         )
         assert (said in found.assumptions) is reads_m
         assert found.low < 0.25 < found.high
+
+
+@pytest.mark.parametrize("kind", [jaxcd.Histogram(), jaxcd.Marginals()], ids=["hist", "marg"])
+@pytest.mark.parametrize("whole_graph", [None, False, True])
+def test_contexts_may_depend_on_each_other_by_design(
+    kind: jaxcd.releases.ReleaseKind, whole_graph: bool | None
+) -> None:
+    """arm -> x -> y <- site, with 85 % of a site's rows of one arm: x raises y by .1, and the arm,
+    by x, by .06; rows of x = 1 are mostly of the site with more of y.
+    """
+    noise = jaxcd.SimulatedNoise(jax.random.key(0))
+    data = designed(20_000, 0)
+    bought = jaxcd.release(data, kind, budget=jaxcd.Budget(1.0, 1e-6), noise=noise)
+    graph = jaxcd.MixedGraph.from_edges(data.names, ["arm --> x", "site --> y", "x --> y"])
+    for treatment, truth in (("x", 0.1), ("arm", 0.06)):
+        found = jaxcd.effect(
+            bought, treatment=treatment, outcome="y", graph=graph, whole_graph=whole_graph
+        )
+        assert found.low < truth < found.high and found.high - found.low < 0.1
+        assert found.adjustment in (("site",), ("arm",))
+    found = jaxcd.effect(bought, treatment="arm", outcome="site", graph=graph)
+    assert found.estimate == 0 and found.adjustment is None
+    found = jaxcd.effect(bought, treatment="x", outcome="y", n_draws=2)
+    assert found.low < 0.1 < found.high < 0.2
+
+
+def test_a_class_with_contexts_allows_what_its_dags_allow() -> None:
+    """arm -> x and site -> y are told, x --- y is not."""
+    data = designed(20_000, 0)
+    bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.NO_PRIVACY)
+    edges = ["arm --> x", "arm --> y", "site --> x", "site --> y", "x --- y"]
+    graph = jaxcd.MixedGraph.from_edges(data.names, edges)
+    found = jaxcd.effect(bought, treatment="x", outcome="y", graph=graph)
+    assert {one.adjustment for one in found.possible} == {None, ("arm", "site")}

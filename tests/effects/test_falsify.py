@@ -15,6 +15,7 @@ import jaxcd
 from jaxcd.effects.falsifying import _conditions, _holm
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import DSeparation, MixedGraph, random_dag
+from tests.helpers import designed
 
 ASIA = jaxcd.networks.load("asia")
 
@@ -180,3 +181,17 @@ def test_refusals() -> None:
         jaxcd.falsify(release, MixedGraph.from_edges(["smoke", "tub"], ["smoke <-> tub"]))
     with pytest.raises(GraphError, match="fewer than two"):
         jaxcd.falsify(release, nx.DiGraph([("u", "v")]))
+
+
+@pytest.mark.parametrize("kind", [jaxcd.Histogram(), jaxcd.Marginals()], ids=["hist", "marg"])
+def test_how_contexts_depend_on_each_other_is_no_condition(kind) -> None:
+    """arm -> x -> y <- site, with 85 % of a site's rows of one arm, by design."""
+    noise = jaxcd.SimulatedNoise(jax.random.key(0))
+    data = designed(20_000, 0)
+    bought = jaxcd.release(data, kind, budget=jaxcd.Budget(1.0, 1e-6), noise=noise)
+    graph = MixedGraph.from_edges(data.names, ["arm --> x", "site --> y", "x --> y"])
+    found = jaxcd.falsify(bought, graph)
+    assert found.violations == () and found.n_implied == 2  # site and x, arm and y
+    wrong = MixedGraph.from_edges(data.names, ["arm --> x", "site --> y"])
+    fails = {(v.x, v.y) for v in jaxcd.falsify(bought, wrong).violations}
+    assert fails == {("y", "x"), ("y", "arm")}
