@@ -53,7 +53,8 @@ def raw_column(name: str, cells: Any, *, untyped: bool = False) -> RawColumn:
         is_coded and kind.ordered
     ):
         return raw_columns_of_series(name, chunked)
-    coded = (chunked if is_coded else chunked.dictionary_encode()).unify_dictionaries()
+    coded = _widened(chunked) if is_coded else chunked.dictionary_encode()
+    coded = coded.unify_dictionaries()
     uniques: tuple[object, ...] = ()
     parts: list[NDArray] = []
     for chunk in coded.chunks:
@@ -64,6 +65,17 @@ def raw_column(name: str, cells: Any, *, untyped: bool = False) -> RawColumn:
         parts.append(places.astype(np.int32, copy=False))
     tidy = _tidy(uniques, _joined(parts, pa.int32()))
     return RawColumn(name, **tidy, untyped=untyped or is_whole)
+
+
+def _widened(coded: Any) -> Any:
+    """The chunks with places of 32 bits: fewer may tell the levels of one apart, but not of all."""
+    import pyarrow as pa
+
+    chunks = [
+        pa.DictionaryArray.from_arrays(chunk.indices.cast(pa.int32()), chunk.dictionary)
+        for chunk in coded.chunks
+    ]
+    return pa.chunked_array(chunks, pa.dictionary(pa.int32(), coded.type.value_type))
 
 
 def _floats(chunked: Any) -> NDArray[np.float64]:

@@ -23,6 +23,7 @@ from jaxcd.data.arrow import raw_column
 from jaxcd.data.columns import RawColumn, encode
 from jaxcd.data.domain import Domain
 from jaxcd.data.held_types import held_type, holds_nothing
+from jaxcd.data.parquet import OpenedParquet
 from jaxcd.data.row_codes import check_type, code_of
 from jaxcd.data.rows import Columns
 from jaxcd.errors import DataError, JaxcdError, OptionError
@@ -361,17 +362,10 @@ class ParquetEngine(Engine):
 
     def _batches(self, names: Sequence[str]) -> Generator[Any]:
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         for file in self._files:
-            kinds = {field.name: field.type for field in pq.read_schema(file)}
-            texts = [
-                name
-                for name in names
-                if pa.types.is_string(kinds[name]) or pa.types.is_large_string(kinds[name])
-            ]
-            with pq.ParquetFile(file, read_dictionary=texts) as opened:
-                yield from opened.iter_batches(_ROWS_OF_A_BLOCK, columns=list(names))
+            with pa.OSFile(str(file)) as opened:
+                yield from OpenedParquet(opened).batches(_ROWS_OF_A_BLOCK, names)
 
     def count(
         self, covers: Sequence[Columns], shapes: Sequence[tuple[int, ...]], told: Told

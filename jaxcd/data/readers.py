@@ -39,6 +39,7 @@ from jaxcd.data.csv_separators import DECIMAL_COMMAS, TEXT_FILES, separator_of, 
 from jaxcd.data.dataset import Dataset, from_raw_columns, reads_strictly
 from jaxcd.data.domain import Domain, as_domain
 from jaxcd.data.frames import checked_names
+from jaxcd.data.parquet import OpenedParquet
 from jaxcd.data.well_formed_csv import well_formed_columns
 from jaxcd.errors import DataError, OptionError
 from jaxcd.json_files import is_utf16, no_utf8
@@ -150,31 +151,22 @@ def _wanted(path: Path, names: Sequence[str], only: Sequence[str]) -> tuple[int,
     return tuple(names.index(name) for name in only)
 
 
-def _is_text(kind: Any) -> bool:
-    import pyarrow
-
-    return bool(pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind))
-
-
 def _read_parquet(path: Path, only: Sequence[str] | None) -> tuple[RawColumn, ...]:
     try:
         import pyarrow
-        import pyarrow.parquet
     except ImportError:
         raise DataError(
             f"reading {str(path)!r} needs pyarrow; install it or convert the file to csv"
         ) from None
     try:
         with path.open("rb") as handle:
-            file = pyarrow.parquet.ParquetFile(handle)
-            texts = [field.name for field in file.schema_arrow if _is_text(field.type)]
-            file = pyarrow.parquet.ParquetFile(handle, read_dictionary=texts)
+            file = OpenedParquet(handle)
             if only is not None:
-                _wanted(path, file.schema_arrow.names, only)
-            names = list(file.schema_arrow.names if only is None else only)
+                _wanted(path, file.schema.names, only)
+            names = list(file.schema.names if only is None else only)
             checked_names(names)
             # one after the other: the cells of a column are let go of before the next are read
-            return tuple(raw_column(name, file.read(columns=[name]).column(name)) for name in names)
+            return tuple(raw_column(name, file.read(name)) for name in names)
     except (pyarrow.ArrowException, OSError):
         raise _no_parquet(path) from None
 
@@ -187,12 +179,14 @@ def read_parquet_files(files: Sequence[Path]) -> tuple[RawColumn, ...]:
         DataError: a file cannot be read or has other columns, or the types do not go together.
     """
     import pyarrow
-    import pyarrow.parquet
 
     parts: list[Any] = []
     for file in files:
         try:
-            parts.append(pyarrow.parquet.ParquetFile(file).read())
+            with file.open("rb") as handle:
+                opened = OpenedParquet(handle)
+                names = checked_names(opened.schema.names)
+                parts.append(pyarrow.table({name: opened.read(name) for name in names}))
         except (pyarrow.ArrowException, OSError):
             raise _no_parquet(file) from None
         if sorted(parts[-1].column_names) != sorted(parts[0].column_names):

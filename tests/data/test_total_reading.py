@@ -22,6 +22,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from jaxcd.cli.tables import columns
 from jaxcd.data import Binned, Categorical, Dataset, Domain, Numeric, Ordinal, Table, read_csv
 from jaxcd.data.sources import as_data
 from jaxcd.errors import DataError, DomainError
@@ -158,6 +159,41 @@ def _table_of(table: Any, domain: Domain) -> Table:
     if isinstance(table, Path):
         return Table.parquet(table, domain=domain, n_samples=2, snapshot="now")
     return Table(table, domain=domain, n_samples=2, snapshot="now")
+
+
+def _of_categories(cells: list[bytes], *, ordered: bool, n_groups: int, path: Path) -> None:
+    """A parquet file of categories as pandas writes them, each half of the rows with its own."""
+    half = len(cells) // 2
+    coded = []
+    for part in (cells[:half], cells[half:]):
+        levels = list(dict.fromkeys(part))
+        places = pa.array([levels.index(cell) for cell in part], pa.int8())
+        text = pa.array(levels, pa.binary()).view(pa.string())
+        coded.append(pa.DictionaryArray.from_arrays(places, text, ordered=ordered))
+    table = pa.table({"x": pa.chunked_array(coded), "y": [0, 1] * half})
+    pa.parquet.write_table(table, path, row_group_size=len(cells) // n_groups)
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("n_groups", [1, 2])
+@pytest.mark.parametrize("odd", [b"one level more", b"\xff", b"0\xff"])
+def test_no_cell_makes_a_parquet_file_of_categories_unreadable(
+    odd: bytes, n_groups: int, ordered: bool, tmp_path: Path
+) -> None:
+    """The places of pandas' categories have 8 bits: one level more than fits, or one that is no
+    UTF-8, made arrow's reader fail.
+    """
+    domain = Domain({"x": Categorical(("0", "1")), "y": Ordinal((0, 1))})
+    cells = [f"{place}".encode() for place in range(128)] * 2
+    path = tmp_path / "t.parquet"
+    for cell in (b"126", odd):
+        cells[-1] = cell
+        _of_categories(cells, ordered=ordered, n_groups=n_groups, path=path)
+        codes = as_data(path, domain, private=True).column("x")
+        assert codes.tolist() == [0, 1, *([0] * 126)] * 2
+        table = Table.parquet(path, domain=domain, n_samples=256, snapshot="now")
+        assert table.counts([(0,)])[0].tolist() == [254, 2]
+        assert columns(tmp_path, table=None)[0][0].n_samples == 256  # of the owner
 
 
 @pytest.mark.parametrize(
