@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxcd.data.column_types import reading
-from jaxcd.data.columns import all_within, factorise
+from jaxcd.data.columns import all_within, factorise, without_bytes
 from jaxcd.data.domain import Domain, Numeric
 from jaxcd.errors import DataError
 
@@ -74,6 +74,7 @@ def caught_codes(codes: NDArray, masked: NDArray | None, domain: Domain) -> NDAr
     """The codes, with the catch-all in the place of those outside their range; the same array where
     there are none.  Of a type that one cell can bring about for the whole, each cell is read.
     """
+    codes = without_bytes(codes)
     if codes.dtype.kind in "bfcOUT":
         uniques, inverse = factorise(codes.ravel().tolist())
         read = np.array([_code_in(cell) for cell in uniques], dtype=np.int64)

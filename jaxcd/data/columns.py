@@ -151,6 +151,13 @@ def _plain(cell: object) -> object:
     return cell
 
 
+def without_bytes(array: NDArray) -> NDArray:
+    """An array of bytes as the text that they spell, because one cell of bytes makes bytes of all;
+    any other array as it is.
+    """
+    return np.char.decode(array, "utf-8", "replace") if array.dtype.kind == "S" else array
+
+
 _LONGEST = 400  # digits: more than any float has
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from jaxcd.checks import counted
 from jaxcd.data.arrow_text import declared_order, text_of
-from jaxcd.data.columns import RawColumn, Unreadable, factorise
+from jaxcd.data.columns import RawColumn, Unreadable, factorise, without_bytes
 from jaxcd.data.held_types import held_type, holds_nothing, is_read
 from jaxcd.errors import DataError
 
@@ -78,7 +78,7 @@ def raw_columns_of_array(
         strict: whether rows given as lists must have one length; else they are filled up, or cut.
     """
     if isinstance(values, np.ma.MaskedArray):
-        plain = values.data
+        plain = without_bytes(values.data)
         # of another type nothing is read, and no mask makes it one that is
         if plain.dtype.kind in _READ and np.ma.is_masked(values):
             plain = plain.astype(object)
@@ -89,6 +89,7 @@ def raw_columns_of_array(
         if isinstance(values, np.ndarray)
         else array_of_rows(values, None if strict or names is None else len(names))
     )
+    array = without_bytes(array)
     if array.ndim != 2:
         raise DataError(
             "values must be a two-dimensional array (n_samples x n_columns), not of shape "

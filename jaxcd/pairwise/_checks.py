@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxcd.checks import counted
+from jaxcd.data.columns import without_bytes
 from jaxcd.errors import DataError, OptionError, PrivacyError, SensitivityError
 from jaxcd.privacy import NO_PRIVACY, Budget, NoiseSource, NoPrivacy
 
@@ -85,15 +87,11 @@ def _column(name: str, values: ArrayLike, private: bool) -> np.ndarray:
     """One column as float64.  Of a private column a cell that is no number is NaN: an error about
     it would tell of a record.
     """
-    if private and isinstance(values, (list, tuple)):
+    is_sequence = isinstance(values, Sequence) and not isinstance(values, (str, bytes))
+    if private and is_sequence and not hasattr(values, "__array__"):
         values = _cells(values)  # numpy's choice of a type for the whole would depend on each cell
     try:
-        # A masked value is missing, as NaN is; whether there is one must not show in a private run.
-        array = (
-            np.where(np.ma.getmaskarray(values), np.nan, values.data)
-            if isinstance(values, np.ma.MaskedArray)
-            else np.asarray(values)
-        )
+        array = _unmasked(values) if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
     except (TypeError, ValueError):
         raise DataError(
             f"{name} is not one column of numbers: give a one-dimensional array"
@@ -107,6 +105,8 @@ def _column(name: str, values: ArrayLike, private: bool) -> np.ndarray:
     is_real = array.dtype == object and all(
         value is None or isinstance(value, _NUMBERS) for value in array
     )
+    if private:
+        array = without_bytes(array)
     if is_real or (private and array.dtype.kind in "cOUT"):
         # Python's whole numbers have no limit, and one beyond int64 must not change what becomes of
         # the others; nor must one text or complex number, which make the whole of their type.
@@ -117,6 +117,16 @@ def _column(name: str, values: ArrayLike, private: bool) -> np.ndarray:
         )
     with np.errstate(over="ignore"):  # of a long double
         return array.astype(np.float64)
+
+
+def _unmasked(values: np.ma.MaskedArray) -> np.ndarray:
+    """A masked value is missing, as NaN is; whether there is one must not show in a private run."""
+    array, mask = without_bytes(values.data), np.ma.getmaskarray(values)
+    if array.dtype.kind not in "OUT":
+        return np.where(mask, np.nan, array)
+    array = array.astype(object)
+    array[mask] = np.nan
+    return array
 
 
 def _cells(values: Any) -> np.ndarray:
@@ -136,7 +146,7 @@ def _number_in(cell: Any) -> float:
         return float(cell)
     except OverflowError:
         return math.inf if cell > 0 else -math.inf  # type: ignore[operator]
-    except ValueError:
+    except (TypeError, ValueError):  # numpy's durations call themselves whole numbers
         return math.nan
 
 

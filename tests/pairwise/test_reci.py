@@ -4,6 +4,7 @@ confidence, and bad input.
 
 from __future__ import annotations
 
+import collections
 import itertools
 import math
 from decimal import Decimal
@@ -286,6 +287,14 @@ def test_one_cell_does_not_decide_whether_a_private_run_is_refused(recwarn):
         array = np.array([*cells[:-1], odd])
         assert array.dtype != np.float64 or odd == 10**30
         assert margin(array) == margin([*cells[:-1], odd]) == expected
+        for mask in (False, [False] * 50):
+            assert margin(np.ma.masked_array(array, mask=mask)) == expected
+    masked = np.ma.masked_array(np.array([*cells[:-1], "zz"]), mask=[*[False] * 49, True])
+    assert margin(masked) == middle
+    for odd in (np.timedelta64(1, "D"), np.array([1, 2]), [1], "zz"):
+        x = [*cells[:-1], odd]
+        assert margin(x) == margin(collections.deque(x)) == middle
+    assert margin(np.array([*cells[:-1], b"\xff"])) == middle  # bytes make bytes of all
     lists = [[cell] for cell in cells]
     assert margin(lists) == margin([*lists[:-1], 0.5]) == margin([0.5] * 50)
     assert not recwarn.list
