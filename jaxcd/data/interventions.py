@@ -16,8 +16,10 @@ from types import MappingProxyType
 
 import numpy as np
 
+from jaxcd.checks import shown_list
 from jaxcd.data.dataset import Dataset
 from jaxcd.data.domain import Domain
+from jaxcd.errors import DataError
 
 __all__ = ["Interventions", "Rows", "rows_of"]
 
@@ -81,5 +83,17 @@ def rows_of(data: Dataset, rows: Rows) -> Dataset:
     """
     if not rows:
         return data
-    kept = [np.isin(data.column(name), codes) for name, codes in rows.items()]
-    return data.where(np.logical_and.reduce(kept))
+    kept = np.logical_and.reduce(
+        [np.isin(data.column(name), codes) for name, codes in rows.items()]
+    )
+    if not kept.any():
+        natural = Interventions.of(data.domain).natural
+        were_set = [repr(name) for name, left in natural.items() if left == rows]
+        was, it = ("was", "it") if len(were_set) == 1 else ("were", "them")
+        say = "says" if len(rows) == 1 else "say"
+        raise DataError(
+            f"data: {shown_list(were_set)} {was} set in every row, as {shown_list(list(rows))} "
+            f"{say}, and such rows do not tell what causes {it}; leave {it} out, or add rows that "
+            "were not set"
+        )
+    return data.where(kept)

@@ -30,8 +30,10 @@ from typing import Any, final
 
 import numpy as np
 
+from jaxcd.checks import shown_list
 from jaxcd.data import Dataset, Domain
 from jaxcd.data.interventions import Interventions, Rows, rows_of
+from jaxcd.errors import DataError
 from jaxcd.scores.base import LocalScore
 
 __all__ = ["InterventionalScore", "on_natural_rows", "with_known_targets"]
@@ -205,8 +207,16 @@ def on_natural_rows(data: Dataset, score_of: Callable[[Dataset], LocalScore]) ->
         score_of: the score of a data set.
 
     Raises:
-        DataError: no row leaves a variable alone.
+        DataError: no row leaves a variable alone, or there is but one.
     """
+    settings = Interventions.of(data.domain).settings
+    if settings and len(settings) == data.n_columns - 1:
+        [variable] = set(data.names) - set(settings)
+        say = "says" if len(settings) == 1 else "say"
+        raise DataError(
+            f"data: beside {shown_list(list(settings))}, which {say} what was set, there is only "
+            f"{variable!r}, and nothing to search; add columns"
+        )
     return with_known_targets(
         data.domain,
         lambda names, rows: score_of(

@@ -28,7 +28,7 @@ from jaxcd.discovery.score.exact_search import exact_search as best_dag
 from jaxcd.discovery.score.ges import FamilyCache
 from jaxcd.discovery.score.limits import Limits
 from jaxcd.discovery.score.mmhc import climb_hills
-from jaxcd.errors import DomainError, OptionError
+from jaxcd.errors import DataError, DomainError, OptionError
 from jaxcd.graphs import Knowledge, MixedGraph
 from jaxcd.scores import LocalScore
 from jaxcd.scores.bge import BGe, BGeScore
@@ -398,6 +398,18 @@ def test_what_the_user_knows_is_kept():
 def test_a_column_that_is_always_set_is_refused():
     with pytest.raises(DomainError, match="'x0' is set at every level"):
         drawn(0, 3, targets={0: ("x0",), 1: ("x0",), 2: ("x0", "x1")})
+
+
+@pytest.mark.parametrize("search", [jaxcd.exact_search, jaxcd.mmhc])
+def test_data_without_a_natural_row_are_refused_in_words(search):
+    data = drawn(0, 3, targets={1: ("x0",), 2: ("x0", "x1")})
+    set_in_all = data.where(data.column("INT") > 0)
+    said = "'x0' was set in every row, as INT says, .* causes it; leave it out, or add rows"
+    with pytest.raises(DataError, match=said):
+        search(set_in_all, budget=FREE)
+    alone = data.select(["INT", "x0"])
+    with pytest.raises(DataError, match="beside INT, which says what was set, there is only 'x0'"):
+        search(alone, budget=FREE)
 
 
 def test_natural_rows():
