@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from jaxcd.data.arrow import raw_column
 from jaxcd.data.columns import RawColumn, encode
 from jaxcd.data.domain import Domain
+from jaxcd.data.frames import raw_columns_of_series
 from jaxcd.data.held_types import held_type, holds_nothing
 from jaxcd.data.parquet import OpenedParquet
 from jaxcd.data.row_codes import check_type, code_of
@@ -291,8 +292,12 @@ class LazyEngine(Engine):
         frame = self._frame.select(*names)
         if wide:
             frame = frame.with_columns(nw.col(*wide).cast(nw.Float64))
-        for part in _pieces(self.name, _tables(frame)):
-            yield [raw_column(name, part[name]) for name in names]
+        tables = _parts(frame) if self._is_streamed else _tables(frame)
+        for part in _pieces(self.name, tables):
+            if frame.implementation.is_pandas_like():  # arrow cannot hold all of its texts
+                yield [raw_columns_of_series(name, part[name]) for name in names]
+            else:
+                yield [raw_column(name, part[name]) for name in names]
 
 
 def _check_typed(frame: Any) -> None:
@@ -318,6 +323,15 @@ def _collected(frame: Any) -> Any:
     if kind.is_polars():
         return native.collect(engine="streaming").to_arrow()
     return frame.collect("pyarrow").to_native()
+
+
+def _parts(frame: Any) -> Generator[Any]:
+    """The rows of an eager frame in pieces, as its own kind of frame."""
+    import narwhals as nw
+
+    eager = nw.from_native(frame.to_native(), eager_only=True)
+    for start in range(0, len(eager), _ROWS_OF_A_BLOCK):
+        yield eager[start : start + _ROWS_OF_A_BLOCK].to_native()
 
 
 def _tables(frame: Any) -> Generator[Any]:

@@ -271,6 +271,25 @@ def test_whole_numbers_of_128_bits() -> None:
         assert sorted(block.cells["b"].tolist()) == [0, 1, 5, 10]
 
 
+@pytest.mark.parametrize("is_category", [False, True])
+def test_no_text_of_pandas_makes_a_table_unreadable(is_category: bool) -> None:
+    """Half of a surrogate pair, which JSON can spell and arrow cannot hold."""
+    domain = jaxcd.Domain({"x": jaxcd.Categorical(("a", "b")), "y": jaxcd.Numeric(0, 1)})
+    kind = pd.StringDtype("python")
+    for odd in ("c", "\ud800"):
+        cells = pd.Series(["b", odd, None, "a"], dtype=kind)
+        if is_category:
+            cells = pd.Series(
+                pd.Categorical.from_codes([1, 2, -1, 0], pd.Index(["a", "b", odd], dtype=kind))
+            )
+        frame = pd.DataFrame({"x": cells, "y": [0.0, 0.25, 0.5, 1.0]})
+        table = jaxcd.Table(frame, domain=domain, n_samples=4, snapshot="now")
+        assert table.counts([(0,)])[0].tolist() == [3, 1]
+        (block,) = table.blocks(["y", "x"])
+        assert block.cells["x"].tolist() == [1, 0, 0, 0]
+        assert block.cells["y"].tolist() == [0.0, 0.25, 0.5, 1.0]
+
+
 @pytest.mark.parametrize("cells", [["u", "v"], ["u", 1], [None, None]])
 def test_objects_of_pandas_are_refused_whatever_they_are(cells: list[object]) -> None:
     objects = pd.Series(cells, dtype=object)
