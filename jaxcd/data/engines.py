@@ -23,7 +23,7 @@ from jaxcd.data.arrow import raw_column
 from jaxcd.data.columns import RawColumn, encode
 from jaxcd.data.domain import Domain
 from jaxcd.data.frames import raw_columns_of_series
-from jaxcd.data.held_types import held_type, holds_nothing
+from jaxcd.data.held_types import check_held, held_type, holds_nothing
 from jaxcd.data.parquet import OpenedParquet
 from jaxcd.data.row_codes import check_type, code_of
 from jaxcd.data.rows import Columns
@@ -174,7 +174,10 @@ class LazyEngine(Engine):
             self._frame = self._frame.with_columns(nw.col(*nothing).cast(nw.Float64))
             self._types |= dict.fromkeys(nothing, nw.Float64())
         for name in domain.names:
-            check_type(name, self._types[name], domain[name])
+            if self._is_streamed:  # and read as in memory, whatever one cell made of the type
+                check_held(name, self._types[name])
+            else:
+                check_type(name, self._types[name], domain[name])
         self._domain = domain
         self._codes: dict[str, Any] = {}
         self._told_apart = False  # whether collations were found to tell texts apart
@@ -371,8 +374,7 @@ class ParquetEngine(Engine):
             _check_columns(schema.names, domain)
             empty = nw.from_native(schema.empty_table(), eager_only=True)
             for name in domain.names:
-                if not holds_nothing(held := held_type(empty[name])):
-                    check_type(name, held, domain[name])
+                check_held(name, held_type(empty[name]))
 
     def _batches(self, names: Sequence[str]) -> Generator[Any]:
         import pyarrow as pa

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["held_type", "holds_nothing", "is_read"]
+from jaxcd.errors import DataError
+
+__all__ = ["check_held", "held_type", "holds_nothing", "is_read"]
 
 
 def held_type(series: Any) -> Any:
@@ -53,3 +55,12 @@ def is_read(held: Any) -> bool:
         return getattr(held, "kind", "V") in "biufc"
     texts = (nw.String, nw.Categorical, nw.Enum)
     return bool(held.is_numeric() or held in (nw.Boolean, nw.Object, *texts))
+
+
+def check_held(name: str, held: Any) -> None:
+    """Raises DataError where the type of a column says that no cell is text or a number."""
+    if not (holds_nothing(held) or is_read(held)):
+        raise DataError(
+            f"column {name!r} holds values of type {held}; turn the column into text or numbers, "
+            'or declare it with "ignore": true'
+        )

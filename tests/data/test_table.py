@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import jaxcd
+from jaxcd.data import Binned
 from jaxcd.data.covers import covers, marginal
 from jaxcd.errors import DataError, DomainError, OptionError
 from tests.helpers import simulated
@@ -290,14 +291,40 @@ def test_no_text_of_pandas_makes_a_table_unreadable(is_category: bool) -> None:
         assert block.cells["y"].tolist() == [0.0, 0.25, 0.5, 1.0]
 
 
-@pytest.mark.parametrize("cells", [["u", "v"], ["u", 1], [None, None]])
-def test_objects_of_pandas_are_refused_whatever_they_are(cells: list[object]) -> None:
-    objects = pd.Series(cells, dtype=object)
-    levels = pd.Index([cell for cell in cells if cell is not None], dtype=object)
-    for column in (objects, pd.Categorical.from_codes([-1, -1], levels)):
-        frame = pd.DataFrame({"a": column, "b": ["s", "s"]})
-        with pytest.raises(DataError, match="'a' holds values of type Object"):
-            jaxcd.Table(frame, domain=DOMAIN, n_samples=2, snapshot="now")
+@pytest.mark.parametrize(
+    "column",
+    [
+        jaxcd.Ordinal((1, 2, 3)),
+        jaxcd.Categorical(("1", "2"), missing=(9,)),
+        Binned((0, 1.5, 9)),
+        jaxcd.Numeric(0, 9),
+    ],
+)
+@pytest.mark.parametrize("odd", ["x", "3", 2, 2.5, None, b"1", [1], 10**30, 1j])
+def test_one_cell_does_not_decide_whether_a_table_of_pandas_is_read(
+    column: Any, odd: object, tmp_path: Path
+) -> None:
+    """Which makes a column of objects, or of text, of one of whole numbers; also in a file that
+    such a frame was written to.
+    """
+    domain = jaxcd.Domain({"x": column, "y": jaxcd.Ordinal((0, 1))})
+    for cells in ([1, 2, odd, 1], ["1", "2", odd, "1"]):
+        frame = pd.DataFrame({"x": cells, "y": [0, 1, 0, 1]})
+        memory = jaxcd.Dataset.from_frame(frame, domain=domain)
+        columns = [frame["x"]]
+        if not isinstance(odd, list):
+            columns.append(pd.Series(pd.Categorical(cells)))
+        tables: list[Any] = [pd.DataFrame({"x": each, "y": frame["y"]}) for each in columns]
+        if cells[0] == "1" and (odd is None or isinstance(odd, str)):
+            frame["x"] = frame["x"].astype("string")
+            frame.to_parquet(tmp_path / "x.parquet")
+            tables += [frame, tmp_path / "x.parquet"]
+        for each in tables:
+            made = jaxcd.Table.parquet if isinstance(each, Path) else jaxcd.Table
+            table = made(each, domain=domain, n_samples=4, snapshot="now")
+            (block,) = table.blocks(["x"])
+            assert block.cells["x"].tolist() == memory.column("x").tolist()
+            assert table.counts([(1,)])[0].tolist() == [2, 2]
 
 
 def same(one: jaxcd.Release, other: jaxcd.Release) -> None:
