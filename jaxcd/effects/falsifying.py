@@ -6,8 +6,10 @@ local Markov property).  For every pair of columns that it does not join there i
 condition: the one of the later column, given its parents.  Where the release did not measure that
 table, another set that separates the pair by the graph takes the place of the parents: first the
 parents of the earlier column, then small sets.  Conditions of which no table was measured are not
-tested, and counted.  How the columns that say under which conditions a row was taken depend on each
-other is no condition: it was designed (:mod:`jaxcd.data.intervention_knowledge`).
+tested, and counted; nor those given a column that is known in bins, or whose missing cells are read
+as a level: what the column separates its cells do not.  How the columns that say under which
+conditions a row was taken depend on each other is no condition: it was designed
+(:mod:`jaxcd.data.intervention_knowledge`).
 
 *All at once.*  p-values are corrected by Holm's rule, so the chance that a true graph has any
 violation is at most alpha, whatever the dependence between the tests, as far as the p-values are
@@ -39,6 +41,7 @@ from jaxcd.checks import check_number, check_whole, shown_list
 from jaxcd.citests import ChiSquare, CITest, FisherZ, Query
 from jaxcd.data import Missing
 from jaxcd.data.intervention_knowledge import designed_arcs
+from jaxcd.effects.estimating import coarse_columns
 from jaxcd.effects.identification import as_graph
 from jaxcd.effects.result import EqualFields
 from jaxcd.errors import GraphError, OptionError
@@ -149,6 +152,9 @@ def falsify(
 ) -> Falsification:
     """Tests the independences that a graph implies on a release, all at once and with the noise in
     the null, and whether the graph fits better than with its names permuted; costs nothing more.
+
+    Independences given a column that is known in bins (``Discretised``, or bins of the domain), or
+    whose missing cells are read as a level, are not tested: its cells tell too little of it.
 
     Args:
         release: what :func:`jaxcd.release` returned.
@@ -286,6 +292,7 @@ class _PValues:
                 raise OptionError(f"release: one of {release.kind} answers no test")
             test = kinds[0]()
         self._prepared = release.prepare_test(test)
+        self._coarse = {release.names.index(name) for name in coarse_columns(release)}
         self._known: dict[Query, float] = {}
 
     def of(self, conditions: dict[Pair, Sets]) -> list[tuple[Pair, tuple[int, ...], float]]:
@@ -301,7 +308,7 @@ class _PValues:
             queries = []
             for pair, sets in conditions.items():
                 options = (Query.of(*pair, given) for given in sets)
-                query = next((q for q in options if self._prepared.admissible(q)), None)
+                query = next((q for q in options if self._admissible(q)), None)
                 if query is not None:
                     queries.append((pair, query))
             chosen.append(queries)
@@ -310,6 +317,9 @@ class _PValues:
             [(pair, tuple(query.given), self._known[query]) for pair, query in queries]
             for queries in chosen
         ]
+
+    def _admissible(self, query: Query) -> bool:
+        return self._coarse.isdisjoint(query.given) and bool(self._prepared.admissible(query))
 
     def _compute(self, queries: set[Query]) -> None:
         fresh = sorted(queries - set(self._known))

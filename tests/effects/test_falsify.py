@@ -9,6 +9,7 @@ import pickle
 import jax
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 
 import jaxcd
@@ -195,3 +196,35 @@ def test_how_contexts_depend_on_each_other_is_no_condition(kind) -> None:
     wrong = MixedGraph.from_edges(data.names, ["arm --> x", "site --> y"])
     fails = {(v.x, v.y) for v in jaxcd.falsify(bought, wrong).violations}
     assert fails == {("y", "x"), ("y", "arm")}
+
+
+@pytest.mark.parametrize("how", ["bins", "level"])
+def test_what_a_cell_does_not_tell_is_not_held_fixed(how: str) -> None:
+    """b separates a from c; its bins do not, nor do its missing cells read as a level."""
+    rng, n = np.random.default_rng(0), 5_000
+    if how == "bins":
+        columns = dict.fromkeys("abc", jaxcd.Numeric(-8, 8))
+        a = rng.normal(size=n)
+        b = a + rng.normal(size=n)
+        c = b + rng.normal(size=n)
+        kind: jaxcd.releases.ReleaseKind = jaxcd.Discretised()
+    else:
+        columns = dict.fromkeys("abc", jaxcd.Categorical((0, 1), missing=("NA",)))
+        a = rng.integers(0, 2, n)
+        b = np.where(rng.random(n) < 0.8, a, 1 - a)
+        c = np.where(rng.random(n) < 0.8, b, 1 - b)
+        kind = jaxcd.Histogram()
+    frame = pd.DataFrame({"a": a, "b": b, "c": c}).astype(object)
+    if how == "level":
+        frame.loc[rng.random(n) < 0.3, "b"] = None
+    data = jaxcd.Dataset.from_frame(frame, domain=jaxcd.Domain(columns))
+    noise = jaxcd.SimulatedNoise(jax.random.key(0))
+    bought = jaxcd.release(data, kind, budget=jaxcd.Budget(2.0, 1e-6), noise=noise)
+    chain = MixedGraph.from_edges(list("abc"), ["a --> b", "b --> c"])
+    found = jaxcd.falsify(bought, chain, missing="level")
+    assert (found.n_tested, found.n_implied) == (0, 1) and not found.falsified
+    collider = MixedGraph.from_edges(list("abc"), ["a --> b", "c --> b"])
+    assert jaxcd.falsify(bought, collider, missing="level").falsified
+    if how == "level":
+        found = jaxcd.falsify(bought, chain)
+        assert (found.n_tested, found.n_implied) == (1, 1) and not found.falsified
