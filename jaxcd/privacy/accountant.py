@@ -37,7 +37,7 @@ from .ledger import Ledger, LedgerPart, PrivacyFilter, check_same_accounting, ch
 from .ledger_file import LedgerFile
 from .noise import NoiseSampler, NoiseSource, SecureNoise
 from .registry import unregistered
-from .rounding import round_up
+from .rounding import left_in_words, round_up
 
 __all__ = ["Accountant", "Purchase", "Receipt", "open_account", "receipt_of"]
 
@@ -598,7 +598,8 @@ def _check_room(budget: Budget, ledger: PrivacyFilter, failure_delta: float, *, 
             left = "nothing is left for"
             cure = "what was released can be searched again, at no cost"
         else:
-            left = f"{epsilon:.6g} of epsilon and {rho:.6g} of rho are left, which is less than"
+            rooms = f"{left_in_words(epsilon)} of epsilon and {left_in_words(rho)} of rho"
+            left = f"{rooms} are left, which is less than"
             cure = "ask for less"
         raise BudgetExhausted(
             f"ledger: {left} the run's budget {budget} (epsilon {asked_epsilon:.6g} or rho "

@@ -126,7 +126,7 @@ from .events import (
 )
 from .gdp import gdp_rho_to_pure, gdp_rho_to_range
 from .limits import Limits, Sums, rho_of, room_left, total_guarantee, total_spent
-from .rounding import round_up
+from .rounding import left_in_words, round_up
 
 _EVENTS = (PureEvent, ZCDPEvent, GaussianEvent, ExponentialMechanismEvent, FailureEvent)
 
@@ -561,10 +561,10 @@ def refusal(
     """The words for an event that does not fit what is left."""
     charged = rho_of(event, accounting_of(budget))
     failing = f", delta={event.delta:.6g}" if event.delta else ""
-    room = f" and {failures:.6g} of delta for failures" if event.delta else ""
+    room = f" and {left_in_words(failures)} of delta for failures" if event.delta else ""
+    rooms = f"{left_in_words(epsilon)} of epsilon and {left_in_words(rho)} of rho{room}"
     return (
         f"event {event.label!r} (epsilon={event.epsilon:.6g}, rho={charged:.6g}{failing}) does "
-        "not fit: "
-        f"{epsilon:.6g} of epsilon and {rho:.6g} of rho{room} are left of the budget "
+        f"not fit: {rooms} are left of the budget "
         f"{budget}; ask for fewer or smaller events, or start with a larger budget"
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from decimal import ROUND_FLOOR, Context
 from fractions import Fraction
 
 from ..checks import check_positive
@@ -25,6 +26,17 @@ def round_up(value: Fraction) -> float:
     """Return the smallest float not below ``value``."""
     result = float(value)
     return math.nextafter(result, math.inf) if Fraction(result) < value else result
+
+
+def left_in_words(value: float) -> str:
+    """A number of which so much is left, rounded down to six digits: what is said to be left can be
+    asked for.
+    """
+    nearest = f"{value:.6g}"
+    if float(nearest) <= value:
+        return nearest
+    lower = Context(prec=6, rounding=ROUND_FLOOR).create_decimal_from_float(value)
+    return f"{float(lower):.6g}"
 
 
 def sqrt_up(value: Fraction) -> float:

@@ -706,6 +706,28 @@ def test_a_refusal_says_what_would_help(people, path):
             jaxcd.release(people, kind, **asked)
 
 
+def test_what_is_said_to_be_left_can_be_asked_for(people, path):
+    """Of 1 less .4 and .4 a little less than .2 is left, as floats are; .2 was refused because .2
+    was left.
+    """
+    ledger = LedgerFile(path, data_set="people", budget=Budget(1.0))
+    for _ in range(2):
+        jaxcd.release(
+            people, jaxcd.Histogram(), budget=Budget(0.4), noise=simulated(), ledger=ledger
+        )
+    for refused in (
+        lambda: ledger.charge(PureEvent(0.2)),
+        lambda: jaxcd.release(
+            people, jaxcd.Histogram(), budget=Budget(0.2), noise=simulated(), ledger=ledger
+        ),
+    ):
+        with pytest.raises(BudgetExhausted, match=r"\b0\.199999 of epsilon and 0 of rho are left"):
+            refused()
+    jaxcd.release(
+        people, jaxcd.Histogram(), budget=Budget(0.199999), noise=simulated(), ledger=ledger
+    )
+
+
 def test_several_analyses_add_up_under_one_total(people, path, monkeypatch):
     """Searches, releases, tests and pairs: the file's total is the sum of theirs, and what does not
     fit is refused undrawn.
