@@ -55,7 +55,9 @@ def discretise(
     """Cut numbers into equal bins between public bounds.
 
     Args:
-        values: n finite numbers within the bounds.
+        values: n finite numbers within the bounds.  An error shows one that is not, to the owner
+            only: of private data :func:`discretise_columns` cuts columns whose domain is declared,
+            and no cell makes it fail.
         lower: the lowest value that could occur, known without looking; None is refused.
         upper: the highest one.
         bins: how many, from 1 to 2**20; public.
