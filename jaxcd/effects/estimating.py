@@ -15,7 +15,6 @@ from typing import Any, final
 import numpy as np
 from scipy import special
 
-from jaxcd.data import Binned
 from jaxcd.data.column_types import reading
 from jaxcd.data.interventions import Interventions
 from jaxcd.effects.agreeing import AgreeingTables
@@ -28,25 +27,13 @@ from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph
 from jaxcd.releases.tables.tabulated import NoisyTable
 
-__all__ = ["Estimator", "LinearEstimator", "TableEstimator", "coarse_columns", "estimator_of"]
+__all__ = ["Estimator", "LinearEstimator", "TableEstimator", "estimator_of"]
 
 # The optimal set is taken where the noise on a cell has at most this share of the variance of an
 # average count, and an average cell this many rows; else the smallest table.
 _QUIET = 0.01
 _FULL = 10.0
 _TRIED = 300
-
-
-def coarse_columns(release: Any) -> tuple[str, ...]:
-    """The columns whose cells tell a bin only, or that a value is missing: what such a column
-    separates its cells do not.
-    """
-    return tuple(
-        name
-        for name, left_out in zip(release.names, release.leaves_out, strict=True)
-        if isinstance(column := release.domain[name], Binned)
-        or (column.missing is not None and not left_out)
-    )
 
 
 class Estimator(abc.ABC):
@@ -129,7 +116,7 @@ class TableEstimator(Estimator):
             release.domain[outcome], outcome, outcome_level, n_cells=self._cells[outcome]
         )
         self.contrast = Contrast(start, end, scores)
-        self._coarse = coarse_columns(release)
+        self._coarse: tuple[str, ...] = release.coarse
         self.span = self.contrast.span
         # By column that says where the treatment, or the outcome, was set: its codes in the other
         # rows.

@@ -41,7 +41,6 @@ from jaxcd.checks import check_number, check_whole, shown_list
 from jaxcd.citests import ChiSquare, CITest, FisherZ, Query
 from jaxcd.data import Missing
 from jaxcd.data.intervention_knowledge import designed_arcs
-from jaxcd.effects.estimating import coarse_columns
 from jaxcd.effects.identification import as_graph
 from jaxcd.effects.result import EqualFields
 from jaxcd.errors import GraphError, OptionError
@@ -292,7 +291,7 @@ class _PValues:
                 raise OptionError(f"release: one of {release.kind} answers no test")
             test = kinds[0]()
         self._prepared = release.prepare_test(test)
-        self._coarse = {release.names.index(name) for name in coarse_columns(release)}
+        self._coarse = {release.names.index(name) for name in release.coarse}
         self._known: dict[Query, float] = {}
 
     def of(self, conditions: dict[Pair, Sets]) -> list[tuple[Pair, tuple[int, ...], float]]:

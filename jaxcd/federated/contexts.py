@@ -19,6 +19,7 @@ from jaxcd.citests import ChiSquare, Query
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import MixedGraph
 from jaxcd.graphs.cpdag import consistent_extension
+from jaxcd.releases import Release
 
 __all__ = ["Mechanism", "shared_mechanisms"]
 
@@ -30,7 +31,8 @@ class Mechanism:
     Args:
         name: of the variable.
         causes: in the graph, the site left out.
-        pvalue: of "it is the same"; None where the release did not measure it.
+        pvalue: of "it is the same"; None where the release did not measure it, and where a cause is
+            known in bins, or its missing cells are read as a level: these do not hold it fixed.
         adjusted: the p-value for all variables together (Holm 1979).
     """
 
@@ -84,6 +86,16 @@ def shared_mechanisms(
         >>> [each.name for each in shared_mechanisms(bought, network.dag) if each.differs()]
         []
     """
+    if not isinstance(bought, Release):
+        raise OptionError(
+            f"bought: a {type(bought).__name__} is no release; buy one with jaxcd.federate, or "
+            "with jaxcd.release of rows that have the column"
+        )
+    if ChiSquare not in bought.tests():
+        raise OptionError(
+            f"bought: a release of {bought.kind.replace('-', ' ')} does not answer ChiSquare; buy "
+            "Histogram, Marginals, LogLinear or Discretised"
+        )
     if column not in bought.names:
         raise OptionError(
             f"column = {column!r} is not in the release; it has {shown_list(bought.names)}: give "
@@ -113,7 +125,7 @@ def shared_mechanisms(
     }
     logs: dict[str, float] = {}
     for name, query in queries.items():
-        if prepared.admissible(query):
+        if prepared.admissible(query) and not set(causes[name]) & set(bought.coarse):
             answer = prepared.evaluate(prepared.bucket(query), [query], alpha=0.05)
             logs[name] = float(answer.log_pvalue[0])
     adjusted, worst = {}, -math.inf

@@ -21,7 +21,7 @@ import numpy as np
 from jaxcd.checks import is_whole, shown_list
 from jaxcd.citests import CITest, PreparedTest
 from jaxcd.citests.base import StatisticsSource
-from jaxcd.data import Missing
+from jaxcd.data import Binned, Missing
 from jaxcd.data.domain import domain_from_json
 from jaxcd.errors import DomainError, FormatError, JaxcdError, OptionError
 from jaxcd.places import check_new_file
@@ -165,6 +165,18 @@ class Release(StatisticsSource):
         return tuple(
             ignored and column.is_discrete and column.missing is not None
             for column in self.domain.columns.values()
+        )
+
+    @property
+    def coarse(self) -> tuple[str, ...]:
+        """The columns whose cells tell a bin only, or that a value is missing: what such a column
+        separates its cells do not.
+        """
+        return tuple(
+            name
+            for name, column in self.domain.columns.items()
+            if isinstance(column, Binned)
+            or (column.missing is not None and self.missing is Missing.LEVEL)
         )
 
     @property

@@ -228,3 +228,17 @@ def test_what_a_cell_does_not_tell_is_not_held_fixed(how: str) -> None:
     if how == "level":
         found = jaxcd.falsify(bought, chain)
         assert (found.n_tested, found.n_implied) == (1, 1) and not found.falsified
+
+
+def test_missing_numbers_that_are_left_out_do_not_make_a_column_coarse() -> None:
+    rng, n = np.random.default_rng(0), 4_000
+    a = rng.normal(size=n)
+    b = a + rng.normal(size=n)
+    frame = pd.DataFrame({"a": a, "b": b, "c": b + rng.normal(size=n)}).astype(object)
+    frame.loc[rng.random(n) < 0.2, "b"] = None
+    domain = jaxcd.Domain(dict.fromkeys("abc", jaxcd.Numeric(-8, 8, missing=("NA",))))
+    data = jaxcd.Dataset.from_frame(frame, domain=domain)
+    bought = jaxcd.release(data, jaxcd.Features(), budget=jaxcd.NO_PRIVACY)
+    chain = MixedGraph.from_edges(list("abc"), ["a --> b", "b --> c"])
+    assert bought.coarse == () and jaxcd.falsify(bought, chain).n_tested == 1
+    assert bought.reading("level").coarse == ("a", "b", "c")

@@ -7,6 +7,7 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 
 import jaxcd
@@ -91,6 +92,27 @@ def test_a_cpdag_is_taken_too_and_the_site_may_be_in_it() -> None:
     assert len(shared_mechanisms(release, cpdag)) == 3
     with_context = nx.DiGraph([*DAG.edges, ("site", "v1")])
     assert shared_mechanisms(release, with_context) == shared_mechanisms(release, DAG)
+
+
+def test_bins_of_a_cause_do_not_hold_it_fixed() -> None:
+    """The site moves a, and b is a with noise at all sites; within a bin of a the site tells b."""
+    rng, n = np.random.default_rng(0), 6_000
+    site = rng.integers(0, 2, n)
+    a = rng.normal(size=n) + site
+    frame = pd.DataFrame({"a": a, "b": a + 0.3 * rng.normal(size=n), "site": site})
+    in_bins = dict.fromkeys("ab", jaxcd.data.Binned((-8, 0, 1, 8)))
+    sites = {"site": jaxcd.Categorical((0, 1))}
+    domain = jaxcd.Domain({**in_bins, **sites}, interventions={"site": {}})
+    data = jaxcd.Dataset.from_frame(frame, domain=domain)
+    release = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(1.0), noise=simulated(0))
+    first, second = shared_mechanisms(release, nx.DiGraph([("a", "b")]))
+    assert first.differs() and not second.differs() and second.pvalue is None
+    for wrong in (data, None):
+        with pytest.raises(OptionError, match="is no release; buy one with jaxcd.federate"):
+            shared_mechanisms(wrong, nx.DiGraph([("a", "b")]))
+    features = jaxcd.release(data, jaxcd.Features(), budget=jaxcd.NO_PRIVACY)
+    with pytest.raises(OptionError, match="release of features does not answer ChiSquare; buy"):
+        shared_mechanisms(features, nx.DiGraph([("a", "b")]))
 
 
 def test_what_does_not_fit_is_refused() -> None:
