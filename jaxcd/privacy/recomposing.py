@@ -102,19 +102,6 @@ def gdp_epsilon(rho: float, delta: float) -> float:
     )
 
 
-_Counts = tuple[tuple[tuple[bool, float], int], ...]
-
-
-def _counted(rows: Iterable[Mapping[str, Any]], group: int) -> _Counts:
-    """Whether noise is Gaussian, and its rho for a person with so many rows, with how often."""
-    counts: Counter[tuple[bool, float]] = Counter()
-    for row in rows:
-        price = price_again(row)
-        if price.rho > 0:  # failures, which have none, are counted by themselves
-            counts["Gaussian" in row["law"], price.rho * group**2] += 1
-    return tuple(counts.items())
-
-
 def dp_event(rows: Iterable[Mapping[str, Any]], *, group: int = 1) -> Any:
     """The events as a ``dp_accounting`` event: Gaussian noise as itself, everything else by its
     zCDP.
@@ -122,13 +109,14 @@ def dp_event(rows: Iterable[Mapping[str, Any]], *, group: int = 1) -> Any:
     Args:
         group: rows of one person; the event is the one that this person meets.
     """
-    return _event(_counted(rows, group))
-
-
-def _event(counts: _Counts) -> Any:
     import dp_accounting
     from dp_accounting.dp_event import ZCDpEvent
 
+    counts: Counter[tuple[bool, float]] = Counter()
+    for row in rows:
+        price = price_again(row)
+        if price.rho > 0:  # failures, which have none, are counted by themselves
+            counts["Gaussian" in row["law"], price.rho * group**2] += 1
     return dp_accounting.ComposedDpEvent(
         [
             dp_accounting.SelfComposedDpEvent(
@@ -137,29 +125,26 @@ def _event(counts: _Counts) -> Any:
                 else ZCDpEvent(rho),
                 count,
             )
-            for (is_gaussian, rho), count in counts
+            for (is_gaussian, rho), count in counts.items()
         ]
     )
 
 
 def composed_epsilon(rows: Iterable[Mapping[str, Any]], delta: float, *, group: int = 1) -> float:
     """The epsilon that dp-accounting's Renyi accountant gives for the events at this delta."""
-    rows = list(rows)
-    rho = math.fsum(price_again(row).rho for row in rows) * group**2
-    return _renyi_epsilon(_counted(rows, group), rho, delta) if rho else 0.0
-
-
-@lru_cache
-def _renyi_epsilon(counts: _Counts, rho: float, delta: float) -> float:
     import dp_accounting
     import numpy as np
     from dp_accounting.rdp import RdpAccountant
 
+    rows = list(rows)
+    rho = math.fsum(price_again(row).rho for row in rows) * group**2
+    if rho == 0:
+        return 0.0
     # Orders closely around the best one: the minimum is flat, so that a step of 1e-5 costs 1e-10 of
     # epsilon.
     orders = 1 + (zcdp_epsilon(rho, delta)[1] - 1) * np.exp(np.linspace(-0.02, 0.02, 4001))
     accountant = RdpAccountant(orders.tolist(), dp_accounting.NeighboringRelation.REPLACE_ONE)
-    accountant.compose(_event(counts))
+    accountant.compose(dp_event(rows, group=group))
     return float(accountant.get_epsilon(delta))
 
 
