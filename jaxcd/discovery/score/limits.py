@@ -307,7 +307,8 @@ def _closed(graph: MixedGraph, told: np.ndarray) -> MixedGraph:
 
 def _columns(matrix: np.ndarray) -> tuple[int, ...]:
     """The columns of a bool matrix as bits."""
-    return tuple(sum(1 << int(u) for u in np.flatnonzero(column)) for column in matrix.T)
+    packed = np.packbits(matrix.T, axis=1, bitorder="little")
+    return tuple(int.from_bytes(column.tobytes(), "little") for column in packed)
 
 
 def _matrix(parents: Sequence[int]) -> np.ndarray:

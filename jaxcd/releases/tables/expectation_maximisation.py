@@ -255,7 +255,7 @@ class NoisyTable:
             before = now[going]
             if not going.all():
                 active, counts = active[going], counts[going]
-                families = _Families.of(self, adjacencies[active])
+                families = families.kept(going)
         log_f, expected = self._expected(means, exact=True)
         return Fits(log_f.sum(axis=1), expected, means, n_steps, slack)
 
@@ -280,43 +280,63 @@ class _Families:
     Args:
         places: intp (G, d, K).
         rows: intp (size,), the parent configuration of each entry.
-        levels: the node's number of levels.
+        levels: the node's number of levels, of each entry.
+        sizes: intp (G,), how many entries the families of each graph have.
+        n_rows: intp (G,), how many parent configurations.
     """
 
     places: np.ndarray
     rows: np.ndarray
-    n_rows: int
     levels: np.ndarray
+    sizes: np.ndarray
+    n_rows: np.ndarray
 
     @staticmethod
     def of(table: NoisyTable, adjacencies: np.ndarray) -> _Families:
         n_graphs, d = adjacencies.shape[:2]
+        r = np.asarray(table.cardinalities)
+        n_rows = np.where(adjacencies, r[:, None], 1).prod(axis=1)  # (G, d)
+        sizes = n_rows * r
+        starts = _starts(sizes.ravel()).reshape(n_graphs, d)
         places = np.empty((n_graphs, d, table.n_cells), dtype=np.intp)
-        offset = 0
-        sizes, levels = [], []
         for g in range(n_graphs):
             for v in range(d):
                 parents = tuple(np.flatnonzero(adjacencies[g, :, v]).tolist())
-                np.add(table.family_index(v, parents), offset, out=places[g, v])
-                size = table.cardinalities[v]
-                for parent in parents:
-                    size *= table.cardinalities[parent]
-                offset += size
-                sizes.append(size)
-                levels.append(table.cardinalities[v])
-        r = np.repeat(levels, sizes)
-        within = np.arange(offset) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        n_rows = np.asarray(sizes) // np.asarray(levels)
-        rows = within // r + np.repeat(np.cumsum(n_rows) - n_rows, sizes)
-        return _Families(places, rows, int(n_rows.sum()), r)
+                np.add(table.family_index(v, parents), starts[g, v], out=places[g, v])
+        # the entries of a parent configuration stand side by side
+        levels = np.repeat(np.tile(r, n_graphs), n_rows.ravel())
+        rows = np.repeat(np.arange(len(levels)), levels)
+        return _Families(
+            places, rows, np.repeat(levels, levels), sizes.sum(axis=1), n_rows.sum(axis=1)
+        )
+
+    def kept(self, graphs: np.ndarray) -> _Families:
+        """Those of some graphs, bool (G,)."""
+        sizes, n_rows = self.sizes[graphs], self.n_rows[graphs]
+        shift = _starts(self.sizes)[graphs] - _starts(sizes)
+        row_shift = _starts(self.n_rows)[graphs] - _starts(n_rows)
+        entries = np.repeat(graphs, self.sizes)
+        return _Families(
+            self.places[graphs] - shift[:, None, None],
+            self.rows[entries] - np.repeat(row_shift, sizes),
+            self.levels[entries],
+            sizes,
+            n_rows,
+        )
 
     def means(self, counts: np.ndarray, n_samples: int) -> np.ndarray:
         """The M step: mu = n prod_v theta, float64 (G, K)."""
         weights = np.broadcast_to(counts[:, None, :], self.places.shape)
         family = np.bincount(self.places.ravel(), weights.ravel(), len(self.rows))
-        row = np.bincount(self.rows, family, self.n_rows)[self.rows]
+        row = np.bincount(self.rows, family)[self.rows]
         with np.errstate(divide="ignore", invalid="ignore"):
             # an empty row is uniform
             log_theta = np.where(row > 0, np.log(family / row), -np.log(self.levels))
         found: np.ndarray = n_samples * np.exp(np.take(log_theta, self.places).sum(axis=1))
         return found
+
+
+def _starts(sizes: np.ndarray) -> np.ndarray:
+    """Where each of several parts begins that stand one after the other."""
+    starts: np.ndarray = np.cumsum(sizes) - sizes
+    return starts

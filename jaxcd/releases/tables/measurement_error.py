@@ -15,7 +15,6 @@ its price: the graphs leave it out (:mod:`jaxcd.data.intervention_knowledge`), t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, final
 
@@ -134,15 +133,15 @@ class MeasurementErrorScore(GraphScore):
 
     def degrees_of_freedom(self, adjacency: np.ndarray) -> int:
         """df(G), the number of free parameters of a DAG, bool (d, d)."""
-        return round(_n_free(self._table.cardinalities, adjacency))
+        return round(float(_n_free(self._table.cardinalities, adjacency[None])[0]))
 
-    def price(self, adjacency: np.ndarray) -> float:
-        """What the parameters of a DAG, bool (d, d), cost: nats."""
+    def prices(self, adjacencies: np.ndarray) -> np.ndarray:
+        """What the parameters of DAGs cost: bool (G, d, d) in, float64 (G,) out, nats."""
         levels = self._table.cardinalities
         rows = log_rows(self._release.n_samples, reduced=self._release.scale > 0)
         mean, margin = mean_and_margin(rows / 2, CHANCE_FIT)
         counted = counted_levels(levels, self._full_levels)
-        return mean * _n_free(levels, adjacency) + margin * _n_free(counted, adjacency)
+        return mean * _n_free(levels, adjacencies) + margin * _n_free(counted, adjacencies)
 
     def fit(self, adjacency: np.ndarray) -> Fits:
         """The fit of one DAG, bool (d, d): its likelihood, expected counts and means, with
@@ -217,7 +216,7 @@ class MeasurementErrorScore(GraphScore):
         places = list({key: place for place, key in enumerate(keys) if key in wanted}.values())
         if not places:
             return
-        prices = np.array([self.price(adjacencies[place]) for place in places])
+        prices = self.prices(adjacencies[places])
         fits = self._table.fit(
             adjacencies[places],
             tolerance=self._tolerance,
@@ -230,9 +229,9 @@ class MeasurementErrorScore(GraphScore):
         self.n_steps += int(fits.n_steps.sum())
 
 
-def _n_free(levels: Sequence[float], adjacency: np.ndarray) -> float:
-    """sum_v (r_v - 1) prod_{u in parents(v)} r_u."""
-    return sum(
-        (levels[v] - 1) * math.prod(levels[u] for u in np.flatnonzero(adjacency[:, v]).tolist())
-        for v in range(len(levels))
-    )
+def _n_free(levels: Sequence[float], adjacencies: np.ndarray) -> np.ndarray:
+    """sum_v (r_v - 1) prod_{u in parents(v)} r_u of DAGs: bool (G, d, d) in, float64 (G,) out."""
+    r = np.asarray(levels, dtype=np.float64)
+    each = (r - 1) * np.where(adjacencies, r[:, None], 1.0).prod(axis=1)
+    found: np.ndarray = each.sum(axis=1)
+    return found
