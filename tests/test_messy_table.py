@@ -157,12 +157,14 @@ def neighbours_by_person(table: Messy) -> dict[str, bytes]:
     made = {}
     for how, n_rows in BY_PERSON.items():
         lines = [table.line(first, stage=str(k % 5), age="999") for k in range(n_rows)]
+        if n_rows > 1:
+            lines[-1] = LINES["bytes that are no text"]
         changed = dict(enumerate(table.csv().splitlines()[1:]))
         changed[first] = b"\n".join(lines)
         header = table.csv().splitlines()[0]
         kept = [line for place, line in changed.items() if place not in others]
         made[how] = b"\n".join([header, *kept]) + b"\n"
-    return made | {"no text": neighbours(table)["bytes that are no text"]}
+    return made
 
 
 def outside(

@@ -39,6 +39,7 @@ are twice that on the diagonal, so both errors are invariant under rotations up 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -328,6 +329,12 @@ def best_rate(variances: np.ndarray, *, n_samples: int, anchor: float, rho: floa
     Searched from 1/50 to 3 times 1 / (sum of the variances + 2): never 0, also without noise, so
     that rows stay bounded.
     """
+    return _best_rate(tuple(np.asarray(variances).tolist()), n_samples, anchor, rho)
+
+
+@functools.lru_cache(maxsize=64)  # a release asks the same before and after its first charge
+def _best_rate(each: tuple[float, ...], n_samples: int, anchor: float, rho: float) -> float:
+    variances = np.array(each)
     rates = np.geomspace(0.02, 3, 101) / (float(np.sum(variances)) + 2)
     costs = [
         sum(relative_variances(variances, n_samples=n_samples, rate=s, anchor=anchor, rho=rho))

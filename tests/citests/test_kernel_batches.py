@@ -72,7 +72,7 @@ def test_a_pool_that_is_too_small_gives_the_same_answers(monkeypatch):
 
 def test_several_sets_at_once_are_each_alone(monkeypatch):
     """What a GPU does: sets, targets and pairs side by side."""
-    data = dataset(additive(120, 5))
+    data = dataset(additive(150, 5))
     queries = [Query.of(0, 1, (2, 3)), Query.of(0, 1, (2, 4)), Query.of(0, 2, (3, 4))]
     wanted = RCIT.prepare(data, key=jax.random.key(0)).evaluate(2, queries, alpha=0.1)
     monkeypatch.setattr(kernel_batches, "block_of", lambda sizes: sizes["gpu"])

@@ -150,7 +150,7 @@ def test_labels_stand_as_indicators():
     rng = np.random.default_rng(3)
     labels = rng.permutation(np.repeat(np.arange(4.0), 75))
     y = np.array([3.0, -1.0, 5.0, 0.0])[labels.astype(int)] + 0.1 * rng.normal(size=300)
-    rest = Regressions(labels[:, None], labels=(0,), rank=50).residuals((0,), y[:, None])[:, 0]
+    rest = Regressions(labels[:, None], labels=(0,), rank=100).residuals((0,), y[:, None])[:, 0]
     means = np.array([y[labels == k].mean() for k in range(4)])[labels.astype(int)]
     np.testing.assert_allclose(rest, y - means, atol=0.01)
 
