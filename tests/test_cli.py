@@ -117,6 +117,11 @@ def test_a_ledger_keeps_its_accounting(command: CommandLine, tmp_path: Path) -> 
     spent = jaxcd.LedgerFile(tmp_path / "spent", data_set="a", budget=GAUSSIAN)
     spent.charge(jaxcd.privacy.GaussianEvent(spent.remaining_rho * (1 - 1e-15)))
     assert "left       nothing\n" in command.shows("ledger", tmp_path / "spent")
+    # what is said to be left can be asked for: of 1 less .4 and .4 a little less than .2
+    part = jaxcd.LedgerFile(tmp_path / "part", data_set="a", budget=jaxcd.Budget(1.0))
+    for _ in range(2):
+        part.charge(jaxcd.privacy.PureEvent(0.4))
+    assert "left       0.199999 of epsilon" in command.shows("ledger", tmp_path / "part")
     for own, other in (("zcdp", "gaussian"), ("gaussian", "zcdp")):
         path = paths[own]
         content, words = path.read_bytes(), [SMALL, BUDGET, "--ledger", path]

@@ -143,6 +143,7 @@ def _content(found: jaxcd.LedgerFile) -> dict[str, Any]:
 def _show(found: jaxcd.LedgerFile) -> None:
     from jaxcd.checks import counted
     from jaxcd.privacy.budget import Unit, unit_words
+    from jaxcd.privacy.rounding import left_in_words
 
     charges, analyses = counted(len(found.records), "charge"), _analyses(found.records)
     person = each = ""
@@ -161,8 +162,8 @@ def _show(found: jaxcd.LedgerFile) -> None:
         (
             "left",
             # without a delta rho has no room at any time, which does not mean that it is used up
-            f"{epsilon:.6g} of epsilon for pure events"
-            + (f", {rho:.6g} of rho for all together" if found.guarantee.delta else "")
+            f"{left_in_words(epsilon)} of epsilon for pure events"
+            + (f", {left_in_words(rho)} of rho for all together" if found.guarantee.delta else "")
             + each
             if epsilon or rho
             else "nothing",

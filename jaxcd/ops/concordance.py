@@ -80,27 +80,19 @@ def _inversions(permutation: jax.Array) -> jax.Array:
 
 
 def _by_stratum(values: jax.Array, end: jax.Array) -> jax.Array:
-    """Sums of int64 over ranges that end before ``end``, (K,)."""
-    running = jnp.append(0, jnp.cumsum(values))[end]
-    return jnp.diff(running, prepend=0)
-
-
-def _ties(ordered: jax.Array, end: jax.Array) -> tuple[jax.Array, ...]:
-    """Of words in order: per stratum the sum over rows of the number of rows tied with it (less
-    itself), and of that number squared (itself included) in two halves of 31 bits.
-    """
-    new = starts_run(ordered)
-    count = (run_ends(new) - run_starts(new)).astype(jnp.int64)
-    square = count * count
-    halves = (_by_stratum(half, end) for half in (square >> 31, square & ((1 << 31) - 1)))
-    return _by_stratum(count - 1, end), *halves
+    """Sums of int64 (m, n) over ranges that end before ``end``, (m, K)."""
+    # all in one: each cumulative sum is many kernels, to be compiled and to be launched
+    running = jnp.pad(jnp.cumsum(values, axis=1), ((0, 0), (1, 0)))[:, end]
+    return jnp.diff(running, axis=1, prepend=0)
 
 
 @partial(jax.jit, static_argnames="stratified")
 def _sums(
     x: jax.Array, y: jax.Array, stratum: jax.Array, end: jax.Array, stratified: bool
 ) -> jax.Array:
-    """Inversions, tied rows in both, and :func:`_ties` of x and of y: int64 (8, K).
+    """Of each stratum the inversions; the sums over rows of the number of rows tied with it (less
+    itself) in both, in x and in y; and the sums of that number squared (itself included), of x and
+    of y, in two halves of 31 bits, high_x, high_y, low_x, low_y: int64 (8, K).
 
     Args:
         end: the place behind each stratum's last row, in order of strata (K,).
@@ -129,9 +121,12 @@ def _sums(
         origin = (ordered_y & jnp.uint64(_LOW)).astype(jnp.int32)
     by_y = _packed(stratum_at[origin] if stratified else jnp.zeros_like(place), y_at[origin])
     permutation = jnp.zeros_like(place).at[origin].set(place)
-    inverted = _by_stratum(_inversions(permutation).astype(jnp.int64), end)
-    tied_both = _ties(both, end)[0]
-    return jnp.stack([inverted, tied_both, *_ties(ordered_x, end), *_ties(by_y, end)])
+    new = starts_run(jnp.stack([both, ordered_x, by_y]))
+    count = (run_ends(new) - run_starts(new)).astype(jnp.int64)
+    square = count[1:] * count[1:]
+    inverted = _inversions(permutation).astype(jnp.int64)[None]
+    parts = [inverted, count - 1, square >> 31, square & ((1 << 31) - 1)]
+    return _by_stratum(jnp.concatenate(parts), end)
 
 
 def _ordered(values: np.ndarray) -> np.ndarray:
@@ -172,7 +167,7 @@ def concordance(
                 stratified=n_strata > 1,
             )
         )
-    discordant, tied_both, tied_x, high_x, low_x, tied_y, high_y, low_y = sums
+    discordant, tied_both, tied_x, tied_y, high_x, high_y, low_x, low_y = sums
     size = counts.astype(np.float64)
     pairs = counts * (counts - 1) // 2 - (tied_x + tied_y - tied_both) // 2 - 2 * discordant
     safe = np.maximum(size, 1) ** 3

@@ -53,24 +53,25 @@ def stable_order(keys: jax.Array) -> jax.Array:
 
 
 def run_starts(new: jax.Array) -> jax.Array:
-    """The first place of each place's run, from the flags "a new run starts here": bool (n,) ->
-    int32 (n,).
+    """The first place of each place's run, from the flags "a new run starts here": bool (..., n) ->
+    int32 (..., n).
     """
-    place = jnp.arange(new.shape[0], dtype=jnp.int32)
-    return jax.lax.cummax(jnp.where(new, place, 0))
+    place = jnp.arange(new.shape[-1], dtype=jnp.int32)
+    return jax.lax.cummax(jnp.where(new, place, 0), axis=new.ndim - 1)
 
 
 def run_ends(new: jax.Array) -> jax.Array:
-    """The place behind each place's run: bool (n,) -> int32 (n,)."""
-    n = new.shape[0]
+    """The place behind each place's run: bool (..., n) -> int32 (..., n)."""
+    n = new.shape[-1]
     place = jnp.arange(1, n + 1, dtype=jnp.int32)
-    last = jnp.append(new[1:], True)
-    return jax.lax.cummin(jnp.where(last, place, n), reverse=True)
+    last = jnp.concatenate([new[..., 1:], jnp.ones_like(new[..., :1])], axis=-1)
+    return jax.lax.cummin(jnp.where(last, place, n), axis=new.ndim - 1, reverse=True)
 
 
 def starts_run(ordered: jax.Array) -> jax.Array:
-    """Where a new value starts in sorted ones: (n,) -> bool (n,), n > 0."""
-    return jnp.append(True, ordered[1:] != ordered[:-1])
+    """Where a new value starts in sorted ones: (..., n) -> bool (..., n), n > 0."""
+    new = ordered[..., 1:] != ordered[..., :-1]
+    return jnp.concatenate([jnp.ones((*new.shape[:-1], 1), bool), new], axis=-1)
 
 
 def dense_ranks(values: jax.Array) -> jax.Array:
