@@ -14,7 +14,15 @@ from pathlib import Path
 
 from jaxcd.errors import DataError, OptionError
 
-__all__ = ["check_folder_takes", "check_new_file", "check_there", "real_path", "written_whole"]
+__all__ = [
+    "check_folder_takes",
+    "check_new_file",
+    "check_there",
+    "force_file",
+    "force_folder",
+    "real_path",
+    "written_whole",
+]
 
 
 def real_path(path: str | Path) -> Path:
@@ -87,7 +95,8 @@ def check_there(
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
     """The path of a draft to write, which takes the place of ``path`` in one step when the block
-    ends: what goes wrong before leaves no file there, or the old one as it was.
+    ends: what goes wrong before leaves no file there, or the old one as it was.  The content is on
+    the disk before the name is, so that this also holds where the machine stops.
     """
     if path.exists() and not path.is_file():  # such as a pipe
         yield path
@@ -99,6 +108,28 @@ def written_whole(path: Path) -> Iterator[Path]:
             draft.touch()
             shutil.copymode(path, draft)
         yield draft
+        force_file(draft)
         os.replace(draft, path)
+        force_folder(path.parent)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def force_file(path: Path) -> None:
+    """Forces what a file holds to the disk."""
+    with path.open("r+b") as file:
+        os.fsync(file.fileno())
+
+
+def force_folder(folder: Path) -> None:
+    """Forces new names in a folder to the disk, where the system can."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    except OSError:
+        pass
+    finally:
+        os.close(handle)

@@ -44,7 +44,7 @@ from typing import Any, BinaryIO
 
 from ..checks import counted
 from ..errors import BudgetExhausted, FormatError, OptionError
-from ..places import real_path
+from ..places import force_folder, real_path
 from .budget import Accounting, Budget, PrivacyCost, Relation, Unit, accounting_of
 from .certificate import certificate_of
 from .event_rows import event_of_row, event_row
@@ -207,7 +207,7 @@ class LedgerFile(PrivacyFilter):
             file.write(_tip(1, digest, budget) + f"{digest} {content}\n".encode())
             _force(file)
         os.replace(draft, self._path)
-        _force_folder(self._path.parent)
+        force_folder(self._path.parent)
 
     def _read(self) -> None:
         """Reads the records that are new since the last time, and checks that they follow from what
@@ -511,17 +511,3 @@ def _now() -> str:
 def _force(file: BinaryIO) -> None:
     file.flush()
     os.fsync(file.fileno())
-
-
-def _force_folder(folder: Path) -> None:
-    """Forces a new name to the disk, where the system can."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(handle)
-    except OSError:
-        pass
-    finally:
-        os.close(handle)

@@ -28,7 +28,7 @@ from typing import Any
 
 from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph
-from jaxcd.places import check_folder_takes
+from jaxcd.places import check_folder_takes, force_file, force_folder
 from jaxcd.plotting import graph_png, graph_svg
 from jaxcd.report.contents import graph_json, grouped_ledger, metrics_json
 from jaxcd.report.page import report_page
@@ -92,7 +92,7 @@ def write_report(
     """Writes the files of a report.
 
     Everything is made before anything is written; a new folder appears under its name only when it
-    is complete.
+    is complete, and on the disk.
 
     Args:
         result: A DiscoveryResult, or anything with graph, separating_sets and certificate(); its
@@ -144,11 +144,15 @@ def write_report(
     try:
         for name, content in contents.items():
             (draft / name).write_bytes(content)
+            force_file(draft / name)
+        force_folder(draft)
         if path.is_dir():
             for name in FILES:
                 os.replace(draft / name, path / name)
+            force_folder(path)
         else:
             os.rename(draft, path)
+            force_folder(path.absolute().parent)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return path

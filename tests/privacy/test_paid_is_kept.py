@@ -983,6 +983,35 @@ def test_one_place_is_written_once(folder, capsys):
         assert said in capsys.readouterr().err
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="asks for the names of handles")
+def test_a_file_is_on_the_disk_before_it_has_its_name(folder, monkeypatch):
+    """A charge is on the disk: so must be what it bought, should the machine stop after it."""
+    forced, renamed = [], []
+    force = os.fsync
+
+    def watched(handle):
+        forced.append(os.readlink(f"/proc/self/fd/{handle}"))
+        force(handle)
+
+    def watch(move):
+        def moved(source, target):
+            files = [path for path in (Path(source), *Path(source).rglob("*")) if path.is_file()]
+            renamed.extend(str(path) for path in files if ".ledger" not in path.name)
+            assert {str(path.absolute()) for path in files} <= set(forced)
+            move(source, target)
+
+        return moved
+
+    monkeypatch.setattr(os, "fsync", watched)
+    monkeypatch.setattr(os, "replace", watch(os.replace))
+    monkeypatch.setattr(os, "rename", watch(os.rename))
+    words = f"{RUN} --out made --release-out bought.npz --force"
+    # the release and the six files of a report: new, and over others
+    for files, last in ((7, folder), (14, folder / "made")):
+        assert main(words.split()) == 0
+        assert len(renamed) == files and forced[-1] == str(last)
+
+
 def test_a_report_replaces_another_where_only_its_folder_can_be_written(folder, monkeypatch):
     """A long name has room for no other, and beside the folder there may be none."""
     made = "m" * 250
