@@ -7,6 +7,7 @@ messages of :mod:`jaxcd.federated.messages` over pipes.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -80,7 +81,9 @@ def federate(
     from jaxcd.federated import Coordinator, Federation, ProcessLine, SiteFile, with_site_column
     from jaxcd.places import written_whole
 
-    _check_files(files, domain, out, report, ledgers, force=force)
+    names = _names(files)
+    charged_to = {} if ledgers is None else {name: ledgers / f"{name}.ledger" for name in names}
+    _check_files(files, domain, out, report, ledgers, charged_to, force=force)
     options.check_seed(seed, has_use=simulated_noise)
     budget: Any = options.budget(
         epsilon=epsilon,
@@ -89,7 +92,6 @@ def federate(
         simulated_noise=simulated_noise,
         max_rows_per_person=max_rows_per_person,
     )
-    names = _names(files)
     federation = Federation(names, budget, dropouts=dropouts, colluding=colluding)
     declared = options.domain_of(domain)
     if site_column is not None:
@@ -104,7 +106,7 @@ def federate(
             domain,
             federation,
             site_column,
-            None if ledgers is None else ledgers / f"{name}.ledger",
+            charged_to.get(name),
             seed if simulated_noise else None,
         )
         for name, path in zip(names, files, strict=True)
@@ -165,6 +167,7 @@ def _check_files(
     out: Path,
     report: Path | None,
     ledgers: Path | None,
+    charged_to: Mapping[str, Path],
     *,
     force: bool,
 ) -> None:
@@ -178,7 +181,8 @@ def _check_files(
     if report is not None:
         check_new_file("--report", report, force=force, option="--force", cure="run.json")
     inputs = {f"the table {path.name}": path for path in files}
-    check_apart({"--out": out, "--report": report}, {**inputs, "--domain": domain})
+    charged = {f"the ledger of site {name!r}": path for name, path in charged_to.items()}
+    check_apart({"--out": out, "--report": report}, {**inputs, "--domain": domain, **charged})
     if ledgers is not None:
         try:
             check_folder(ledgers, force=True)

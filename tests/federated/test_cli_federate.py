@@ -129,6 +129,23 @@ def test_a_ledger_of_another_accounting_is_refused_in_options(
     assert "use a ledger made with --accounting zcdp" in capsys.readouterr().err
 
 
+def test_nothing_is_written_over_the_ledger_of_a_site(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What was charged would be forgotten, also where the run itself makes the ledger."""
+    more = ["--epsilon", "1", "--ledgers", str(tmp_path), "--force"]
+    for made in (False, True):
+        if made:
+            jaxcd.LedgerFile(tmp_path / "south.ledger", data_set="south", budget=jaxcd.Budget(3.0))
+        places = sorted(tmp_path.iterdir())
+        for option, other in (("--out", "--report"), ("--report", "--out")):
+            written = [option, str(tmp_path / "south.ledger"), other, str(tmp_path / "x")]
+            assert main(words(folder, *more, *written)) == 2
+            error = capsys.readouterr().err
+            assert option in error and "is what the ledger of site 'south' names, too" in error
+            assert sorted(tmp_path.iterdir()) == places
+
+
 FILE = "a file"
 
 
