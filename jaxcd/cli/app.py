@@ -331,6 +331,7 @@ def discover(
             "--ledger": ledger,
             "--knowledge": knowledge,
         },
+        report=out,
     )
     budget = options.budget(
         epsilon=epsilon,

@@ -93,13 +93,19 @@ def _save(receipt: Any) -> None:
     tell(f"{spent}, and what it bought could not be written ({refused})", error=True)
 
 
-def check_apart(written: Mapping[str, Path | None], read: Mapping[str, Path | None]) -> None:
+def check_apart(
+    written: Mapping[str, Path | None],
+    read: Mapping[str, Path | None],
+    *,
+    report: Path | None = None,
+) -> None:
     """Refuses, before anything is spent, a place that would be written twice, or that is read: what
     was bought would be lost, or a ledger.
 
     Args:
         written: what the options say that is to be written, by their names.
         read: files that the command reads.
+        report: the folder of a report, ``--out``, whose files are written as well.
     """
     from jaxcd.places import real_path
 
@@ -112,6 +118,15 @@ def check_apart(written: Mapping[str, Path | None], read: Mapping[str, Path | No
             other = seen[place]
             raise OptionError(f"{name} {str(path)!r} is what {other} names, too; give another name")
         seen[place] = name
+    if report is not None:
+        from jaxcd.report import FILES
+
+        for file in FILES:
+            if (place := real_path(report / file)) in seen:
+                raise OptionError(
+                    f"--out {str(report)!r}: its file {file!r} is what {seen[place]} names, too; "
+                    "give another name"
+                )
 
 
 def check_certificate_out(path: Path | None) -> None:

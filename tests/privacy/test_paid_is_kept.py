@@ -983,6 +983,17 @@ def test_one_place_is_written_once(folder, capsys):
         assert said in capsys.readouterr().err
 
 
+def test_a_report_is_not_written_over_what_was_bought_nor_over_a_ledger(folder, capsys):
+    Path("made").mkdir()
+    total = LedgerFile("made/privacy.json", data_set="people", budget=Budget(1.0))
+    charged = total.path.read_bytes()
+    for option, file in (("--release-out", "result.json"), ("--ledger", "privacy.json")):
+        assert main([*f"{RUN} --force --out made {option} made/{file}".split()]) == 2
+        said = f"--out 'made': its file {file!r} is what {option} names, too; give another name"
+        assert said in capsys.readouterr().err
+    assert total.path.read_bytes() == charged and len(os.listdir("made")) == 2
+
+
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="asks for the names of handles")
 def test_a_file_is_on_the_disk_before_it_has_its_name(folder, monkeypatch):
     """A charge is on the disk: so must be what it bought, should the machine stop after it."""
