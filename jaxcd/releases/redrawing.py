@@ -15,15 +15,25 @@ Source:
 from __future__ import annotations
 
 import abc
+import dataclasses
 import math
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import numpy as np
 
 from jaxcd.data import Dataset
 from jaxcd.errors import OptionError
-from jaxcd.privacy import NO_PRIVACY, Budget, NoiseSource, SimulatedNoise, paying
+from jaxcd.privacy import (
+    NO_PRIVACY,
+    Budget,
+    NoiseSource,
+    SimulatedNoise,
+    epsilon_to_rho,
+    paying,
+    rho_to_epsilon,
+)
 from jaxcd.releases.base import Release
 from jaxcd.releases.kind import ReleaseKind
 
@@ -61,7 +71,8 @@ def redrawn(
 def release_again(
     release: Release, data: Dataset, *, kind: ReleaseKind, noise: NoiseSource
 ) -> Release:
-    """Buys from other rows what ``release`` is, with its budget.
+    """Buys from other rows what ``release`` is, with its budget; of a release of several sites,
+    whose shares of noise may be more than the price needs, with the budget that has that noise.
 
     Args:
         data: rows that may be known to everybody, such as :meth:`FittedModel.sample` gives.
@@ -85,12 +96,43 @@ def release_again(
             accounting=cost.accounting,
         )
     )
-    with paying(rehearsal=True):  # some kinds choose what to measure by how cells are read
-        fresh: Release = kind.release(data.reading(release.missing), budget=budget, noise=noise)
-    if type(fresh) is not type(release) or not np.allclose(
-        fresh._precision(), release._precision(), rtol=1e-6
-    ):
+
+    def fresh_at(budget: Any) -> Release:
+        with paying(rehearsal=True):  # some kinds choose what to measure by how cells are read
+            found: Release = kind.release(data.reading(release.missing), budget=budget, noise=noise)
+        return found
+
+    fresh = fresh_at(budget)
+    if isinstance(budget, Budget) and kind == release.bought and kind.takes_sites:
+        weaker = _with_the_noise_of(release, fresh, budget)
+        if weaker is not None:
+            fresh = fresh_at(weaker)
+    if not _as_precise(fresh, release):
         raise OptionError(
             f"kind: {kind} is not what the release was bought with; give the options that were used"
         )
     return fresh
+
+
+def _as_precise(fresh: Release, release: Release) -> bool:
+    return type(fresh) is type(release) and np.allclose(
+        fresh._precision(), release._precision(), rtol=1e-6
+    )
+
+
+def _with_the_noise_of(release: Release, fresh: Release, budget: Budget) -> Budget | None:
+    """The budget that buys as much noise as a release of several sites has; None where it has no
+    more than ``budget`` buys.
+    """
+    if _as_precise(fresh, release) or release._precision().size == 0:
+        return None
+    # of pure noise the inverse of epsilon, of Gaussian noise that of rho
+    share = float(fresh._precision()[0] / release._precision()[0])
+    if not 0 < share < 1:
+        return None
+    if release.bought is not None and release.bought.is_pure:
+        epsilon = budget.epsilon * share
+    else:
+        rho = epsilon_to_rho(budget.epsilon, budget.delta) * share
+        epsilon = rho_to_epsilon(rho, budget.delta)
+    return dataclasses.replace(budget, epsilon=epsilon) if epsilon > 0 else None

@@ -22,6 +22,7 @@ from jaxcd.errors import DomainError, OptionError, PrivacyError
 from jaxcd.federated import Coordinator, Federation, LocalLine, Message, Site, site_noise
 from jaxcd.privacy import Accounting, NoiseSource, Unit
 from jaxcd.privacy.noise import NoiseSampler
+from jaxcd.releases.redrawing import release_again
 from tests.helpers import coded, dependent, levelled, simulated
 
 NAMES = ("north", "south", "east", "west")
@@ -693,3 +694,20 @@ def test_a_site_may_be_a_table_that_stays_where_it_is() -> None:
         behind = Net({**data, "east": table}, noise=Silent()).release(kind)  # type: ignore[dict-item]
         assert jaxcd.search(plain).graph == jaxcd.search(behind).graph
         assert plain.n_samples == behind.n_samples
+
+
+@pytest.mark.parametrize("options", [{}, {"dropouts": 1}, {"dropouts": 1, "colluding": 1}])
+@pytest.mark.parametrize("kind", [jaxcd.Histogram(), jaxcd.Marginals(), jaxcd.LogLinear()])
+def test_edges_of_a_release_of_several_sites_have_a_confidence(
+    kind: Any, options: dict[str, int], tmp_path: Path
+) -> None:
+    """Fresh releases have its noise: shares of sites that might have been absent are in it, too."""
+    net = Net(**options)
+    bought = net.coordinator.release(kind, noise=net.noise)
+    bought.save(tmp_path / "bought.npz")
+    for release in (bought, jaxcd.Release.load(tmp_path / "bought.npz")):
+        found = jaxcd.search(release)
+        sure = jaxcd.edge_confidence(release, found, n_draws=2)
+        assert sure.adjacency.shape == (4, 4)
+    fresh = release_again(bought, four()["north"], kind=kind, noise=simulated(2))
+    assert np.allclose(fresh._precision(), bought._precision(), rtol=1e-6)
