@@ -65,7 +65,33 @@ def test_no_record_moves_the_products_by_more_than_stated(penalty: float) -> Non
     stated = test.product_sensitivity(conditional=True)
     assert 0.05 * stated < reached <= stated
     assert PrivGCM().product_sensitivity(conditional=True) == pytest.approx(9.1586, abs=1e-4)
-    assert test.product_sensitivity(conditional=False) == 2
+
+
+def test_no_record_moves_the_products_without_z_by_more_than_stated() -> None:
+    """Columns at both ends in all shares, and a record that goes from corner to corner."""
+    test, reached, n = PrivGCM(), 0.0, 41
+    stated = test.product_sensitivity(conditional=False)
+    corners = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
+    columns = [np.where(np.arange(n) < high, 1.0, -1.0) for high in (1, 6, 11, 21, 31, 41)]
+    for x in columns:
+        for y in (*columns, *(column[::-1] for column in columns)):
+            moved = []
+            for corner in corners:
+                values = np.column_stack([x, y])
+                values[0] = corner
+                moved.append(test.prepare(table(values), key=KEY)._products(Query(0, 1)))
+            reached = max(reached, *(np.abs(a - b).sum() for a in moved for b in moved))
+    assert 0.95 * stated < reached <= stated == 5
+
+
+def test_without_z_a_mean_is_no_dependence() -> None:
+    """Independent columns whose means are not the middle of their bounds."""
+    rejected = []
+    for seed in range(200):
+        values = np.random.default_rng(seed).uniform(0, 1, (300, 2))
+        prepared = PrivGCM().prepare(table(values), key=KEY)
+        rejected.append(prepared.evaluate((), [Query(0, 1)], alpha=0.1).margin[0] > 0)
+    assert np.sum(rejected) <= stats.binom.ppf(0.999, 200, 0.1)
 
 
 def test_no_record_moves_a_statistic_of_copies_by_more_than_stated() -> None:
