@@ -152,6 +152,23 @@ def test_warnings_and_progress_go_to_stderr(command: CommandLine) -> None:
     assert "not for release" in lines[-1]
 
 
+@pytest.mark.parametrize("budget", ["--no-privacy", "--epsilon 1 --max-rows-per-person 2"])
+def test_the_terminal_says_each_warning_once(
+    budget: str, command: CommandLine, tmp_path: Path
+) -> None:
+    """Those that the report has: also what no plan knows."""
+    table, domain = tmp_path / "visits.csv", tmp_path / "domain.json"
+    table.write_text("pid,a,b\n" + "1,0,0\n1,1,1\n2,0,1\n2,1,0\n" * 20)
+    two = {"type": "ordinal", "levels": [0, 1]}
+    columns = {"pid": {"person": True}, "a": two, "b": two}
+    domain.write_text(json.dumps({"declared": True, "columns": columns}))
+    words = f"discover {table} --domain {domain} {budget}"
+    found = command.json(words)["warnings"]
+    assert any("several rows of one person (column 'pid')" in warning for warning in found)
+    shown = " ".join(command.shows(words).split())
+    assert [shown.count(warning) for warning in found] == [1] * len(found)
+
+
 def test_quiet_prints_the_graph_only(command: CommandLine) -> None:
     words = [SMALL, "--no-privacy"]
     graph = MixedGraph.from_json_dict(command.json(words)["graph"])

@@ -404,7 +404,7 @@ def discover(
                 )
         finally:
             if talkative:
-                screen.show_result(run, loaded)
+                screen.show_result(run, loaded, told=plan.warnings)
             elif quiet and not as_json:
                 screen.show_graph(run)
         if talkative and out is not None:

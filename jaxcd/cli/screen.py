@@ -22,7 +22,7 @@ from jaxcd.cli.options import Loaded
 from jaxcd.cli.shared import tell
 from jaxcd.discovery import EdgeConfidence
 from jaxcd.graphs.knowledge import given_edges
-from jaxcd.privacy.budget import PrivacyCost, counted_words
+from jaxcd.privacy.budget import PrivacyCost, counted_words, delta_warning
 from jaxcd.report import FILES, graph_json, grouped_ledger, metrics_json
 
 __all__ = [
@@ -148,8 +148,11 @@ def show_search(release: Path, bought: jaxcd.Release, how: str, knowledge: Path 
     console.print()
 
 
-def show_result(run: jaxcd.DiscoveryResult, loaded: Loaded | None = None) -> None:
-    """The graph, what it cost, and how close it is to the truth."""
+def show_result(
+    run: jaxcd.DiscoveryResult, loaded: Loaded | None = None, *, told: Iterable[str] = ()
+) -> None:
+    """The graph, what it cost, and how close it is to the truth; told: the warnings that were shown
+    before."""
     console = _Screen()
     size = f"{counted(run.graph.n_nodes, 'node')}, {counted(run.graph.n_edges, 'edge')}"
     console.print(Text(f"Graph: {size}", style="bold"))
@@ -174,8 +177,13 @@ def show_result(run: jaxcd.DiscoveryResult, loaded: Loaded | None = None) -> Non
             "spent",
             f"the ledger used {spent}, of epsilon={run.cost.epsilon:g}, delta={run.cost.delta:g}",
         )
-    if loaded is None:  # those of a run on rows were told before it
-        for words in run.info.get("warnings", ()):
+    shown = set(told)
+    if loaded is not None:  # opening the account said that of delta, on stderr
+        cost, n_samples = run.cost, run.info.get("n_samples")
+        of_delta = delta_warning(cost.epsilon, cost.delta, n_samples, unit=cost.unit)
+        shown.update(() if of_delta is None else (of_delta,))
+    for words in run.info.get("warnings", ()):
+        if words not in shown:
             _line(console, "warning", words)
     if run.exhausted:
         console.print(
