@@ -707,6 +707,7 @@ def test_the_domain_counts_the_columns_that_are_read(tmp_path: Path) -> None:
     for words in (
         "In a table of 18 people and 2 columns",
         "can learn from this run about one person, with however many rows",
+        "the smaller the budget and the number of people, the more",
         "no, yes; any other cell counts as yes",
         "no, yes; says under which conditions a row was taken",
         "not read",
