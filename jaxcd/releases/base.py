@@ -429,7 +429,7 @@ class Release(StatisticsSource):
         """
         path = Path(path)
         header, arrays = read_archive(path)
-        kind = Release._kinds.get(header["kind"])
+        kind = Release._kinds.get(str(header["kind"]))
         if kind is None or not issubclass(kind, cls):
             wanted = "any of " + ", ".join(sorted(Release._kinds)) if cls is Release else cls.kind
             raise FormatError(
@@ -454,7 +454,14 @@ class Release(StatisticsSource):
                 release = release.of_snapshot(str(snapshot))
             release = release.reading(header.get("missing", Missing.IGNORE))
             check_stated_noise(release.cost, release.charges, release._least_variance)
-        except (KeyError, TypeError, ValueError, AttributeError, JaxcdError) as error:
+        except (
+            LookupError,
+            TypeError,
+            ValueError,
+            AttributeError,
+            OverflowError,
+            JaxcdError,
+        ) as error:
             raise FormatError(
                 f"file {str(path)!r}: the release is damaged ({error}); save it again"
             ) from None

@@ -4,13 +4,16 @@ the old file.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
 import pytest
 
 import jaxcd
+from jaxcd.errors import FormatError
 from jaxcd.releases import Release
 from tests.helpers import refused
 
@@ -57,3 +60,41 @@ def test_a_failed_write_leaves_the_old_file(
     monkeypatch.setattr(np, "savez_compressed", broken)
     refused(OSError, "no space", old.save, path)
     assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        (("kind",), ["marginals"]),
+        (("cost", "epsilon"), 10**400),
+        (("cost", "max_rows_per_person"), 1e308),
+        (("charges", 0, "rho"), 10**400),
+        (("columns", "Xray"), None),
+        (("own", "sets", 0), [10**400]),
+        (("own", "candidates", 0), [99]),
+        (("own", "candidates", 0), [-1]),
+        (("values",), np.nan),
+        (("values",), np.inf),
+    ],
+)
+def test_a_file_with_a_part_that_no_release_has_is_named(
+    part: tuple[Any, ...], value: Any, tmp_path: Path
+) -> None:
+    data = jaxcd.networks.load("cancer").sample(300, key=jax.random.key(0))
+    bought = jaxcd.release(data, jaxcd.Marginals(), budget=jaxcd.Budget(1.0, 1e-6))
+    path = bought.save(tmp_path / "bought.npz")
+    with np.load(path) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    header = json.loads(str(arrays["header"]))
+    if part == ("values",):
+        arrays["values"][0] = value
+    else:
+        inside = header
+        for name in part[:-1]:
+            inside = inside[name]
+        if value is None:
+            del inside[part[-1]]
+        else:
+            inside[part[-1]] = value
+    np.savez(path, **{**arrays, "header": np.array(json.dumps(header))})
+    refused(FormatError, "file '", Release.load, path)

@@ -99,12 +99,20 @@ class ReleasedInteractions(Release):
             raise OptionError(
                 f"candidates must have one entry for each of the {len(self.cardinalities)} columns"
             )
+        columns_there = set(range(len(self.cardinalities)))
+        if not all(columns_there.issuperset(entry) for entry in self.candidates):
+            raise OptionError(
+                f"candidates: {self.candidates} are not all columns, whose positions are 0 to "
+                f"{len(self.cardinalities) - 1}"
+            )
         for columns, values in self.interactions.items():
             shape = tuple(self.cardinalities[j] - 1 for j in columns)
             if values.shape != shape or list(columns) != sorted(set(columns)):
                 raise OptionError(
                     f"interactions: the set {columns} has the shape {values.shape}, not {shape}"
                 )
+            if not np.isfinite(values).all():
+                raise OptionError(f"interactions: those of the set {columns} are not all finite")
             if not (math.isfinite(self.variances[columns]) and self.variances[columns] >= 0):
                 raise OptionError(
                     f"variances: that of {columns} is {self.variances[columns]!r}; it must be "
