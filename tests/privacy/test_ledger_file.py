@@ -899,11 +899,12 @@ def test_jaxcd_ledger_shows_what_was_spent(people, path, command):
     code, out, err = command("ledger", path)
     assert (code, err) == (0, "")
     n_charges = len(total.records)
-    amounts = f"epsilon={total.spent.epsilon:.6g}, ", f"{total.remaining_epsilon:.6g} of epsilon"
+    (left,) = re.findall(r"left +(\S+) of epsilon", out)
+    assert total.remaining_epsilon - 1e-5 < float(left) <= total.remaining_epsilon
     for words in (
         NAME,
         "epsilon=2",
-        *amounts,
+        f"epsilon={total.spent.epsilon:.6g}, ",
         f"{n_charges} charges of 3 analyses",
         "release: histogram",
         "release: marginals",
