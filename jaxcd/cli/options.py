@@ -168,6 +168,7 @@ def ledger(path: Path | None, *, budget: jaxcd.Budget | NoPrivacy) -> jaxcd.Ledg
             "--data-set NAME --epsilon E --delta D`"
         )
     found = jaxcd.LedgerFile(path)
+    found.check_takes_charges()
     if found.budget.unit is not budget.unit:
         raise OptionError(
             f"--ledger: the unit of {str(path)!r} is a {found.budget.unit.value}, and this run's a "

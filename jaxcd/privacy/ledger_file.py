@@ -154,12 +154,20 @@ class LedgerFile(PrivacyFilter):
                 f"data_set = {data_set!r} is no name; give the owner's name of the data, such as "
                 "'patients 2026-11'"
             )
-        self._lock = FileLock(f"{self._path}.lock")
+        self._lock: contextlib.AbstractContextManager[Any] = FileLock(f"{self._path}.lock")
+        self._only_read = False
         self._thread_lock, self._process = threading.RLock(), os.getpid()
         self._records: list[dict[str, Any]] = []
         self._events: list[PrivacyEvent] = []
         self._sums, self._count, self._digest, self._end = Sums(), 0, _START, 0
-        with self._lock:
+        with contextlib.ExitStack() as held:
+            try:
+                held.enter_context(self._lock)
+            except OSError:
+                if not self._path.is_file():
+                    raise
+                # On a disk that cannot be written nobody charges it, or by another name.
+                self._lock, self._only_read = contextlib.nullcontext(), True
             if not self._path.exists():
                 self._make(data_set, budget, 0.0 if failure_delta is None else failure_delta)
             elif self._path.stat().st_nlink > 1:
@@ -370,6 +378,14 @@ class LedgerFile(PrivacyFilter):
         with self._thread_lock, self._lock:
             yield
 
+    def check_takes_charges(self) -> None:
+        """Raises OptionError for a file that can only be read: no lock can be made beside it."""
+        if self._only_read:
+            raise OptionError(
+                f"ledger: {str(self._path)!r} can be read and not charged, since no file can be "
+                f"made beside it ({self._path.name}.lock); give the ledger where it is kept"
+            )
+
     # ---- the filter
     # ----------------------------------------------------------------------------------------------
 
@@ -418,6 +434,7 @@ class LedgerFile(PrivacyFilter):
         Raises:
             BudgetExhausted: it does not fit; nothing was written.
             FormatError: the file was edited or truncated.
+            OptionError: it can only be read.
             OSError: it cannot be written; then nothing may be drawn.
         """
         return self.charge_for(event, {})
@@ -426,6 +443,7 @@ class LedgerFile(PrivacyFilter):
         """:meth:`charge`, with what is known of the analysis: ``analysis`` (an id), ``claims``
         (classes that are not jaxcd's), ``secure``.
         """
+        self.check_takes_charges()
         with self._alone():
             self._read()
             check_event(event, self._budget)

@@ -728,6 +728,40 @@ def test_what_is_said_to_be_left_can_be_asked_for(people, path):
     )
 
 
+def test_a_copy_beside_which_no_lock_can_be_made_is_read_and_not_charged(people, path, command):
+    """As on a disk that cannot be written."""
+    jaxcd.release(
+        people, jaxcd.Histogram(), budget=Budget(0.5), ledger=made(path, budget=Budget(2.0))
+    )
+    Path(f"{path}.lock").unlink(missing_ok=True)
+    Path(f"{path}.lock").mkdir()
+    content = path.read_bytes()
+    ledger = LedgerFile(path)
+    assert ledger.remaining_epsilon == 1.5 and len(ledger.records) == 1
+    assert jaxcd.verify(path).holds
+    code, out, _ = command("ledger", path)
+    assert code == 0 and "1.5 of epsilon" in out
+    words = r"can be read and not charged.*people\.ledger\.lock"
+    with pytest.raises(OptionError, match=words):
+        ledger.charge(PureEvent(0.1))
+    before = ledger.records
+    with pytest.raises(OptionError, match=words):
+        jaxcd.release(
+            people, jaxcd.Histogram(), budget=Budget(0.1), noise=simulated(), ledger=ledger
+        )
+    rest = "--network cancer --rows 300 --epsilon 0.1 --simulated-noise --ledger"
+    code, out, err = command("discover", *rest.split(), path)
+    assert code == 2 and "can be read and not charged" in err
+    assert path.read_bytes() == content and ledger.records == before
+
+
+def test_a_ledger_is_not_made_where_no_lock_can_be(path):
+    Path(f"{path}.lock").mkdir()
+    with pytest.raises(OSError):
+        LedgerFile(path, data_set=NAME, budget=Budget(1.0))
+    assert not path.exists()
+
+
 def test_several_analyses_add_up_under_one_total(people, path, monkeypatch):
     """Searches, releases, tests and pairs: the file's total is the sum of theirs, and what does not
     fit is refused undrawn.
