@@ -41,7 +41,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import jax.numpy as jnp
 import numpy as np
 
 from jaxcd.citests.base import Evaluation
@@ -63,11 +62,7 @@ def _score_of_columns(
 ) -> tuple[float, float]:
     part = concordance.concordance(x, y, stratum, n_strata)
     with double_precision():
-        score = float(
-            np.sum(
-                association.square_root_score(jnp.asarray(part.size), jnp.asarray(part.concordance))
-            )
-        )
+        score = float(np.sum(association.square_root_score(part.size, part.concordance)))
     return score, float(np.sum(part.size / 9 * (1 - part.cubes_x) * (1 - part.cubes_y)))
 
 

@@ -48,7 +48,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import jax.numpy as jnp
 import numpy as np
 
 from jaxcd.checks import check_whole
@@ -79,9 +78,7 @@ def _score_of_columns(
 ) -> tuple[float, float]:
     part = spearman.rank_products(x, y, stratum, n_strata)
     with double_precision():
-        score = float(
-            np.sum(spearman.cube_root_score(jnp.asarray(part.size), jnp.asarray(part.product)))
-        )
+        score = float(np.sum(spearman.cube_root_score(part.size, part.product)))
     safe = np.maximum(part.size, 1) ** 3
     return score, float(np.sum(part.size * (part.squares_x / safe) * (part.squares_y / safe)))
 

@@ -224,6 +224,7 @@ def covariance_sums(tables: jax.Array, dtype: Any = jnp.float64) -> CovarianceSu
     )
 
 
+@jax.jit
 def square_root_score(size: jax.Array, concordance: jax.Array) -> jax.Array:
     """h(n, S) = sign(S)(sqrt(n^2 + 2 |S|) - n), computed without cancellation as 2 S /
     (sqrt(n^2 + 2 |S|) + n).

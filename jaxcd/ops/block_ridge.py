@@ -42,9 +42,7 @@ class BlockSpectrum(NamedTuple):
 def _landmarks(blocks: RowBlocks, z: NDArray, bandwidth: float, rank: int) -> list[NDArray]:
     """Chosen rows of the first ones, and the inverse root of their Gram matrix."""
     with double_precision(), one_blas_thread():
-        x, width = jnp.asarray(z), jnp.asarray(bandwidth, z.dtype)
-        chosen = x[gram.landmarks(x, width, min(rank, len(z)))]
-        root = gram.inverse_root(gram.gaussian_gram(chosen, chosen, width))
+        chosen, root = ridge.landmarks_and_root(z, np.asarray(bandwidth, z.dtype), rank)
         return blocks.agreed(np.asarray(chosen), np.asarray(root))
 
 
@@ -117,7 +115,7 @@ def _basis(
 
 def _turn(blocks: RowBlocks, gram_of_columns: NDArray) -> list[NDArray]:
     with double_precision(), one_blas_thread():
-        turn, values = ridge.turn_of_gram(jnp.asarray(gram_of_columns))
+        turn, values = ridge.turn_of_gram(gram_of_columns)
         return blocks.agreed(np.asarray(turn), np.asarray(values))
 
 

@@ -38,6 +38,7 @@ __all__ = [
     "constrained_residuals",
     "exact_residuals",
     "gaussian_smoother",
+    "landmarks_and_root",
     "leave_one_out_losses",
     "leave_one_out_residuals",
     "penalty_of_objective",
@@ -104,6 +105,7 @@ def _columns_gram(factor: jax.Array) -> jax.Array:
     return jnp.matmul(_transposed(factor), factor, precision=_HIGHEST)
 
 
+@jax.jit
 def turn_of_gram(gram: jax.Array, *, size: jax.Array | float = 0.0) -> tuple[jax.Array, jax.Array]:
     """What turns a factor into an orthonormal basis, (r, r), and the eigenvalues of its Gram
     matrix; both are 0 for those below r eps times the largest of them, or times ``size``.
@@ -208,9 +210,13 @@ def _finished(
         return jax.block_until_ready(found)
 
 
-def _landmarks_and_root(
+@partial(jax.jit, static_argnames="rank")
+def landmarks_and_root(
     x: jax.Array, bandwidth: jax.Array, rank: int
 ) -> tuple[jax.Array, jax.Array]:
+    """At most ``rank`` landmarks of x, (n, d) in random order, and the inverse root of their Gram
+    matrix.
+    """
     chosen = x[landmarks(x, bandwidth, min(rank, x.shape[0]))]
     return chosen, inverse_root(gaussian_gram(chosen, chosen, bandwidth))
 
@@ -229,7 +235,7 @@ def _gaussian_smoother(
     n_searched: int,
     block: int,
 ) -> Smoother:
-    chosen, root = _landmarks_and_root(x[:n_searched], bandwidth, rank)
+    chosen, root = landmarks_and_root(x[:n_searched], bandwidth, rank)
 
     def rows(part: jax.Array) -> jax.Array:
         return jnp.matmul(gaussian_gram(part, chosen, bandwidth), root, precision=_HIGHEST)
@@ -250,7 +256,7 @@ def _additive_smoother(
     # One column after the other, and no factors of a batch: of two such programs at once, one of
     # each thread, both waited for ever on a processor of two cores (XLA of jax 0.10).
     columns = x[:n_searched].T[:, :, None]
-    chosen, roots = jax.lax.map(lambda each: _landmarks_and_root(each, bandwidth, rank), columns)
+    chosen, roots = jax.lax.map(lambda each: landmarks_and_root(each, bandwidth, rank), columns)
 
     def rows(part: jax.Array) -> jax.Array:
         def of_one(item: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:

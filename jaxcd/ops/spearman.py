@@ -54,6 +54,7 @@ class SpearmanSums(NamedTuple):
     variance: jax.Array
 
 
+@jax.jit
 def cube_root_score(size: jax.Array, product: jax.Array) -> jax.Array:
     """sign(E)((n^3 + 3 |E|)^(1/3) - n), about E / n^2 for small E, as 3 E / (r^2 + r n + n^2)
     without cancellation; 0 for n = 0.
