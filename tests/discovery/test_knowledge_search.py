@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 
 import jaxcd
-from jaxcd.discovery import DiscoveryResult, dag_to_pag, fci, orient_pag, pc
+from jaxcd.discovery import ConflictRule, DiscoveryResult, dag_to_pag, fci, orient_pag, pc
+from jaxcd.discovery.constraint.background import known_marks, oriented_as_known
 from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph, random_dag
 from jaxcd.graphs.ancestral import dag_to_mag
@@ -172,6 +173,69 @@ def test_knowledge_in_orient_pag_overwrites_nothing_afterwards():
     )
     assert oriented.knowledge_conflicts == (("a", "b", "c"),)
     assert lines(oriented.graph) == {"a o-o b", "b --> c"}
+
+
+# ---- knowledge against the data
+
+
+def steps(graph: MixedGraph) -> nx.DiGraph:
+    return nx.DiGraph(graph.directed.astype(int))
+
+
+@BOTH
+def test_a_required_edge_closes_no_cycle(search: Search):
+    """The data say x --> b --> c --> a <-- y with colliders at c and a; a --> b is known."""
+    dag = nx.DiGraph([("b", "c"), ("x", "c"), ("c", "a"), ("y", "a")])
+    result = run(search, dag, Knowledge(required=[("a", "b")]))
+    assert nx.is_directed_acyclic_graph(steps(result.graph))
+    assert result.graph.has_edge("a", "b", symbol="-->")
+    if search is pc:
+        left_open = {("c", "a", "y"), ("b", "c", "x")}
+        assert left_open < set(result.info["knowledge_conflicts"])
+        assert left_open <= set(result.info["ambiguous_triples"])
+        assert lines(result.graph) == {"a --> b", "b --- c", "c --- x", "c --- a", "a --- y"}
+
+
+@settings(max_examples=40)
+@given(SEEDS)
+def test_no_cycle_is_left_whatever_the_data_say(seed: int):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(3, 7))
+    names = list("abcdef"[:n])
+    adjacency = np.triu(rng.random((n, n)) < rng.uniform(0.3, 0.9), 1)
+    skeleton = MixedGraph(names, (3 * (adjacency | adjacency.T)).astype(np.int8))
+    pairs = itertools.combinations(names, 2)
+    sets = {
+        frozenset((a, b)): tuple(v for v in names if v not in (a, b) and rng.random() < 0.5)
+        for a, b in pairs
+        if not skeleton.adjacent(a, b)
+    }
+    order = [names[k] for k in rng.permutation(n)]
+    joined = [(a, b) for a, b in itertools.combinations(order, 2) if skeleton.adjacent(a, b)]
+    if not joined:
+        return
+    required = [joined[0], *(pair for pair in joined[1:] if rng.random() < 0.25)]
+    knowledge = Knowledge(required=required)
+
+    def cpdag(skeleton: MixedGraph) -> MixedGraph:
+        return oriented_as_known(
+            skeleton,
+            known_marks(knowledge, skeleton, latent=False),
+            separating_sets=sets,
+            rule=ConflictRule.UNDIRECTED,
+        ).graph
+
+    def pag(skeleton: MixedGraph) -> MixedGraph:
+        return orient_pag(skeleton, separating_sets=sets, knowledge=knowledge).graph
+
+    for orient in (cpdag, pag):
+        graph = orient(skeleton)
+        assert all(graph.has_edge(a, b, symbol="-->") for a, b in required)
+        assert nx.is_directed_acyclic_graph(steps(graph))
+        assert orient(skeleton.reordered(order)).reordered(names) == graph
+    # a PAG has no arrowhead at an ancestor of the other end
+    above = nx.to_numpy_array(nx.transitive_closure(steps(graph))) > 0
+    assert not (above & (graph.marks.T == 2)).any()
 
 
 # ---- true knowledge

@@ -12,7 +12,16 @@ import numpy as np
 
 from jaxcd.data import Domain
 from jaxcd.data.intervention_knowledge import with_interventions
-from jaxcd.discovery.constraint.orientation import SeparatingSets, Triple, unshielded_triples
+from jaxcd.discovery.constraint.orientation import (
+    ConflictRule,
+    SeparatingSets,
+    Triple,
+    apply_meek_rules,
+    directed_paths,
+    orient_colliders,
+    unshielded_triples,
+    with_arrowheads,
+)
 from jaxcd.discovery.constraint.skeleton import SearchSpace
 from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph
@@ -20,10 +29,12 @@ from jaxcd.graphs.knowledge import Knowledge
 
 __all__ = [
     "KnownMarks",
+    "OrientedAsKnown",
     "check_knowledge",
     "conflicting_triples",
     "known_marks",
     "known_to_tests",
+    "oriented_as_known",
     "search_space",
 ]
 
@@ -156,3 +167,55 @@ def conflicting_triples(
         elif b in given and known.arrow[i, j] and known.arrow[k, j]:
             noncolliders.append((a, b, c))
     return ConflictingTriples(tuple(colliders), tuple(noncolliders))
+
+
+class OrientedAsKnown(NamedTuple):
+    """A graph; the triples on which the data contradict what is known; and the colliders that were
+    not written because they close a cycle, which are taken for neither.
+    """
+
+    graph: MixedGraph
+    conflicts: tuple[Triple, ...]
+    left_open: tuple[Triple, ...]
+
+
+def oriented_as_known(
+    skeleton: MixedGraph,
+    known: KnownMarks,
+    *,
+    separating_sets: SeparatingSets,
+    rule: ConflictRule,
+    ambiguous: Collection[Triple] = (),
+) -> OrientedAsKnown:
+    """Colliders, what is known, and Meek's rules, for PC.
+
+    Where something is known there is no directed cycle, unless what is known of these edges makes
+    one by itself: colliders of which an arrow lies on a cycle are left open, and no rule closes
+    one.  Those on a cycle with a known arrow contradict it.
+    """
+    differing = conflicting_triples(
+        known, skeleton, separating_sets=separating_sets, ambiguous=ambiguous
+    )
+    conflicts, left_open = list(differing.colliders), list[Triple]()
+    while True:
+        skipped = {*ambiguous, *differing.colliders, *left_open}
+        graph = orient_colliders(
+            skeleton, separating_sets=separating_sets, rule=rule, ambiguous=skipped
+        )
+        graph = with_arrowheads(graph, known.arrow)
+        paths = directed_paths(graph.marks)
+        around = paths & paths.T
+        closing = graph.directed & around & ~known.arrow
+        if not (known.arrow.any() and closing.any()):
+            break
+        told = around[:, (graph.directed & around & known.arrow).any(axis=1)].any(axis=1)
+        for a, b, c in unshielded_triples(skeleton):
+            i, j, k = skeleton.index(a), skeleton.index(b), skeleton.index(c)
+            collider = b not in separating_sets.get(frozenset((a, c)), (b,))
+            if collider and not {(a, b, c), (c, b, a)} & skipped and closing[[i, k], j].any():
+                left_open.append((a, b, c))
+                conflicts += [(a, b, c)] if told[j] else []
+    graph = apply_meek_rules(
+        graph, ambiguous=(*ambiguous, *left_open), acyclic=bool(known.arrow.any())
+    )
+    return OrientedAsKnown(graph, (*conflicts, *differing.noncolliders), tuple(left_open))

@@ -179,6 +179,16 @@ def _relations(marks: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return directed, undirected, apart
 
 
+def directed_paths(marks: np.ndarray) -> np.ndarray:
+    """Bool (d, d): whether a path i --> ... --> j of one edge or more leads from i to j."""
+    paths = _relations(marks)[0]
+    while True:
+        longer = paths | _product(paths, paths)
+        if (longer == paths).all():
+            return paths
+        paths = longer
+
+
 def _product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Boolean matrix product, by way of float32 (counts are exact up to 2^24 nodes) because that
     one is fast.
@@ -247,7 +257,9 @@ knowledge".
 """
 
 
-def apply_meek_rules(graph: MixedGraph, *, ambiguous: Collection[Triple] = ()) -> MixedGraph:
+def apply_meek_rules(
+    graph: MixedGraph, *, ambiguous: Collection[Triple] = (), acyclic: bool = False
+) -> MixedGraph:
     """Close a graph under Meek's rules.
 
     In every step all rules are matched against the same graph and their orientations are made at
@@ -265,6 +277,8 @@ def apply_meek_rules(graph: MixedGraph, *, ambiguous: Collection[Triple] = ()) -
         graph: A graph with its colliders oriented.
         ambiguous: Unshielded triples not known to be non-colliders, on which R1, R3 and R4 must not
             rely; (a, b, c) and (c, b, a) are the same.
+        acyclic: Whether edges stay undirected where their orientations, those of one step together,
+            close a directed cycle.
 
     Returns:
         The closed graph.
@@ -282,6 +296,8 @@ def apply_meek_rules(graph: MixedGraph, *, ambiguous: Collection[Triple] = ()) -
         for rule in MEEK_RULES:
             oriented |= rule(graph.marks, blocked)
         oriented &= ~oriented.T
+        if acyclic:
+            oriented &= ~directed_paths(with_arrowheads(graph, oriented).marks).T
         if not oriented.any():
             return graph
         graph = with_arrowheads(graph, oriented)

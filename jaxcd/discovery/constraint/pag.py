@@ -21,7 +21,7 @@ import numpy as np
 from jaxcd.checks import check_flag, check_whole
 from jaxcd.discovery.constraint.background import conflicting_triples, known_marks
 from jaxcd.discovery.constraint.fci_rules import COLLIDERS, STAGES, Evidence
-from jaxcd.discovery.constraint.orientation import SeparatingSets, Triple
+from jaxcd.discovery.constraint.orientation import SeparatingSets, Triple, directed_paths
 from jaxcd.errors import GraphError
 from jaxcd.graphs import Mark, MixedGraph
 from jaxcd.graphs.ancestral import dag_to_mag, is_mag
@@ -91,6 +91,8 @@ def orient_pag(
             default, for no limit.  With a limit marks may be missing; none becomes wrong.
         knowledge: what is known before; see :class:`Knowledge` for what it says about a PAG.  A
             collider of the separating sets that contradicts it is not written, and is listed.
+            Where it writes a mark, no rule writes one that makes a node an ancestor of another and
+            no ancestor of it.
 
     Returns:
         An OrientedPag.
@@ -129,6 +131,7 @@ def orient_pag(
     counts: Counter[str] = Counter(
         {rule.name: 0 for rule in (COLLIDERS, *(rule for stage in STAGES for rule in stage))}
     )
+    is_known = bool(known.arrow.any() or known.tail.any())
     marks = np.where(known.arrow, np.int8(Mark.ARROW), circles.marks)
     marks = np.where(known.tail, np.int8(Mark.TAIL), marks)
     before, marks = marks, COLLIDERS(marks, at_first)
@@ -140,6 +143,8 @@ def orient_pag(
             place = 0
             while place < len(rules):
                 before, marks = marks, rules[place](marks, evidence)
+                if is_known:
+                    marks = _ancestral(before, marks)
                 n_written = int((marks != before).sum())
                 counts[rules[place].name] += n_written
                 # After a change the stage begins anew, so that the rules that look for paths do
@@ -152,6 +157,24 @@ def orient_pag(
         dict(counts),
         (*differing.colliders, *differing.noncolliders),
     )
+
+
+def _ancestral(before: np.ndarray, marks: np.ndarray) -> np.ndarray:
+    """The marks without those new ones by which a path i --> ... --> j leads to the other end of an
+    edge with an arrowhead at i.
+    """
+    while True:
+        paths = directed_paths(marks)
+        wrong = paths & (marks.T == Mark.ARROW)
+        if not wrong.any():
+            return marks
+        here = paths | np.eye(len(marks), dtype=bool)
+        directed = (marks == Mark.ARROW) & (marks.T == Mark.TAIL)
+        on_path = directed & (here.T.astype(int) @ wrong @ here.T > 0)  # of i --> ... --> j
+        taken_back = (on_path | on_path.T | wrong.T) & (marks != before)
+        if not taken_back.any():
+            return marks
+        marks = np.where(taken_back, before, marks)
 
 
 def _evidence(

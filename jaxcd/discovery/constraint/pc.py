@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,9 @@ from jaxcd.citests import CITest
 from jaxcd.data import Dataset, Domain, Missing
 from jaxcd.data.sources import Tabular, as_data
 from jaxcd.decisions import Decider
-from jaxcd.discovery.constraint.background import conflicting_triples, known_marks, search_space
+from jaxcd.discovery.constraint.background import known_marks, oriented_as_known, search_space
 from jaxcd.discovery.constraint.colliders import ColliderRule
-from jaxcd.discovery.constraint.orientation import (
-    ConflictRule,
-    apply_meek_rules,
-    orient_colliders,
-    with_arrowheads,
-)
+from jaxcd.discovery.constraint.orientation import ConflictRule
 from jaxcd.discovery.constraint.search import ConstraintSearch, Progress
 from jaxcd.discovery.repeating import repeatable
 from jaxcd.discovery.result import DiscoveryResult
@@ -86,9 +82,11 @@ def pc(
         knowledge: what is known before; public.  A pair that is forbidden both ways is not joined
             and not asked, and a pair with a required edge is joined and not asked; a forbidden
             direction orients its edge the other way.  Knowledge wins over the data: a collider that
-            contradicts it is not written.  Separating sets hold no column of a tier later than both
-            ends.  Tiers are read of joined pairs: what they imply along a path through a column
-            without a tier, :func:`jaxcd.discovery.oriented_by_knowledge` adds to a CPDAG.
+            contradicts it, or closes a directed cycle with it, is not written; where it orients an
+            edge, a cycle is left only if it makes one by itself.  Separating sets hold no column of
+            a tier later than both ends.  Tiers are read of joined pairs: what they imply along a
+            path through a column without a tier, :func:`jaxcd.discovery.oriented_by_knowledge` adds
+            to a CPDAG.
         progress: True prints a line a level; a function is called with each LevelRecord.
 
     Returns:
@@ -157,24 +155,18 @@ def pc(
         undirected = MixedGraph(search.names, 3 * skeleton.adjacency.astype("int8"))
         judgement = search.judge(skeleton, undirected, space)
         known = known_marks(search.knowledge, undirected, latent=False)
-        differing = conflicting_triples(
+        found = oriented_as_known(
+            undirected,
             known,
-            undirected,
-            separating_sets=judgement.separating_sets,
-            ambiguous=judgement.ambiguous,
-        )
-        graph = orient_colliders(
-            undirected,
             separating_sets=judgement.separating_sets,
             rule=conflicts,
-            ambiguous=(*judgement.ambiguous, *differing.colliders),
+            ambiguous=judgement.ambiguous,
         )
-        graph = apply_meek_rules(with_arrowheads(graph, known.arrow), ambiguous=judgement.ambiguous)
         return search.result(
-            graph,
+            found.graph,
             skeleton,
             algorithm="pc",
-            judgement=judgement,
-            conflicts=(*differing.colliders, *differing.noncolliders),
+            judgement=replace(judgement, unfaithful=(*judgement.unfaithful, *found.left_open)),
+            conflicts=found.conflicts,
             options={},
         )

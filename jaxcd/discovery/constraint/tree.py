@@ -51,15 +51,10 @@ from jaxcd.discovery.constraint.background import (
     KnownMarks,
     known_marks,
     known_to_tests,
+    oriented_as_known,
     search_space,
 )
-from jaxcd.discovery.constraint.orientation import (
-    ConflictRule,
-    apply_meek_rules,
-    orient_colliders,
-    unshielded_triples,
-    with_arrowheads,
-)
+from jaxcd.discovery.constraint.orientation import ConflictRule, unshielded_triples
 from jaxcd.discovery.constraint.pc import check_conflicts
 from jaxcd.discovery.constraint.search import check_arguments
 from jaxcd.discovery.constraint.skeleton import SearchSpace
@@ -333,8 +328,7 @@ def _searched(
     skeleton = MixedGraph(names, adjacency)
     known = known_marks(knowledge, skeleton, latent=False)
     middles = _non_colliders(run, space, options, skeleton, known)
-    graph = orient_colliders(skeleton, separating_sets=middles, rule=conflicts)
-    graph = apply_meek_rules(with_arrowheads(graph, known.arrow))
+    graph = oriented_as_known(skeleton, known, separating_sets=middles, rule=conflicts).graph
     return DiscoveryResult(
         graph=graph,
         separating_sets=middles,
