@@ -364,3 +364,18 @@ def test_a_screen_that_fails_leaves_the_certificate(
         patch.setattr("jaxcd.cli.paid.write_certificate", full)
         code, out, _ = command("direction", file, words, tmp_path / "other.json")
     assert code == 2 and "guarantee" in out
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that takes nothing")
+def test_an_answer_that_waits_in_a_full_output_is_kept(
+    command: CommandLine, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file or a pipe takes what is printed when it is flushed, and that may fail."""
+    monkeypatch.chdir(tmp_path)
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr("sys.stdout", full)
+        code, _, err = command("direction", file, PAIR, "--epsilon 1 --method reci", BOUNDS)
+        monkeypatch.undo()
+        full.flush()  # nothing is left that would fail at the end
+    assert code == 2 and err.endswith("jaxcd: No space left on device\n")
+    assert len(list(tmp_path.glob("jaxcd-bought-*.npz"))) == 1

@@ -252,3 +252,18 @@ def test_a_person_of_several_rows_is_not_promised_what_one_row_is(
     content["columns"] |= {"sex": {"ignore": True}}
     path.write_text(json.dumps(content))
     assert command(words(folder, KRR, BINS))[::2] == (0, "")
+
+
+def test_a_screen_that_fails_leaves_the_files_and_no_other(
+    folder: Path, command: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that was paid for is in them."""
+    monkeypatch.chdir(folder)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("jaxcd.cli.privatize._show", full)
+    command.refuses("jaxcd: No space left on device", words(folder, KRR, BINS))
+    assert len((folder / "randomised.csv").read_text().splitlines()) == 401
+    assert not list(folder.glob("jaxcd-bought-*"))

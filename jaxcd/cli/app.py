@@ -93,10 +93,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except JaxcdError as error:
         return _refuse(_in_options(str(error), _options_of(sys.argv[1:] if argv is None else argv)))
     except BrokenPipeError:
-        # Whoever read stdout has gone; the interpreter would complain once more when it closes it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _leave_stdout()  # whoever read it has gone
         return 1
     except OSError as error:
+        try:
+            sys.stdout.flush()
+        except OSError:  # it was stdout that took no more
+            _leave_stdout()
         return _refuse(
             f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"
         )
@@ -112,6 +115,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         if type(error).__name__ == "Abort":
             return _interrupted()
         raise
+
+
+def _leave_stdout() -> None:
+    """What waits to be written is dropped: the interpreter would fail once more when it closes."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _warn(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:

@@ -33,6 +33,7 @@ def kept() -> Iterator[None]:
         try:
             with paying():
                 yield
+                sys.stdout.flush()  # what is only shown is not kept while it waits to be written
         except BaseException as error:
             saving.append(True)
             receipt = receipt_of(error)

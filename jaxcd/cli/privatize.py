@@ -142,10 +142,11 @@ def privatize(
             ledger=total,
             force=force,
         )
-        if as_json:
-            print(promise.read_text(encoding="utf-8"), end="")
-        else:
-            _show(chosen, found, data.n_samples, data.n_columns, written)
+    # All that was bought is in its files.
+    if as_json:
+        print(promise.read_text(encoding="utf-8"), end="")
+    else:
+        _show(chosen, found, data.n_samples, data.n_columns, written)
 
 
 def _check_files(
