@@ -17,6 +17,8 @@ __all__ = [
     "normal_log_sf",
     "normal_quantile",
     "normal_two_sided_log_pvalue",
+    "student_quantile",
+    "student_two_sided_log_pvalue",
 ]
 
 
@@ -33,6 +35,28 @@ def normal_log_sf(z: np.ndarray) -> np.ndarray:
 def normal_two_sided_log_pvalue(z: np.ndarray) -> np.ndarray:
     """log P(|N(0,1)| >= |z|) = log 2 + log(1 - Phi(|z|)), at most 0."""
     return np.minimum(np.log(2.0) + normal_log_sf(np.abs(z)), 0.0)
+
+
+def student_quantile(tail: float, dof: int) -> float:
+    """t with P(t_dof >= t) = tail, 0 < tail < 1."""
+    return -float(special.stdtrit(dof, tail))
+
+
+def student_two_sided_log_pvalue(t: np.ndarray, dof: int) -> np.ndarray:
+    """log P(|t_dof| >= |t|) = log I_x(a, 1/2), a = dof / 2, x = dof / (dof + t^2), for every finite
+    t; where that is no float, by x^a (1 - x)^(1/2) F(a + 1/2, 1; a + 1; x) / (a B(a, 1/2)).
+    """
+    ratio = np.asarray(t, dtype=np.float64) ** 2 / dof
+    a, x = dof / 2, 1 / (1 + ratio)
+    tail = special.betainc(a, 0.5, x)
+    far = tail < 1e-290
+    result = np.log(np.where(far, 1.0, tail))
+    if far.any():
+        of, up = x[far], ratio[far]
+        series = np.log(special.hyp2f1(a + 0.5, 1.0, a + 1, of))
+        front = -a * np.log1p(up) + np.log1p(-of) / 2 - special.betaln(a, 0.5) - math.log(a)
+        result[far] = front + series
+    return result
 
 
 def normal_laplace_log_pvalue(t: float, variance: float, scale: float) -> float:

@@ -7,8 +7,15 @@ import math
 import mpmath
 import numpy as np
 import pytest
+from scipy import stats
 
-from jaxcd.ops.tails import chi_square_log_sf, normal_log_sf, normal_two_sided_log_pvalue
+from jaxcd.ops.tails import (
+    chi_square_log_sf,
+    normal_log_sf,
+    normal_two_sided_log_pvalue,
+    student_quantile,
+    student_two_sided_log_pvalue,
+)
 
 
 def exact_chi_square(x: float, dof: float) -> float:
@@ -73,3 +80,17 @@ def test_two_sided():
     result = normal_two_sided_log_pvalue(z)
     np.testing.assert_allclose(result, exact, rtol=1e-9, atol=1e-15)
     assert (result <= 0).all() and result[0] == 0
+
+
+@pytest.mark.parametrize("dof", [1, 4, 199, 100_000])
+def test_students_law(dof: int) -> None:
+    for t in (0.0, 1e-9, 0.5, 3.0, 60.0, 1e5):
+        with mpmath.workdps(40):
+            x = dof / (dof + mpmath.mpf(t) ** 2)
+            front = mpmath.mpf(dof) / 2 * mpmath.log(x) + mpmath.log(1 - x) / 2 if t else 0
+            series = mpmath.hyp2f1((dof + 1) / 2, 1, dof / 2 + 1, x) if t else 0
+            scale = mpmath.beta(mpmath.mpf(dof) / 2, 0.5) * dof / 2
+            exact = float(front + mpmath.log(series / scale)) if t else 0.0
+        found = student_two_sided_log_pvalue(np.array([t, -t]), dof)
+        assert found == pytest.approx([exact, exact], rel=1e-9, abs=1e-9)
+    assert student_quantile(0.025, dof) == pytest.approx(stats.t.isf(0.025, dof))

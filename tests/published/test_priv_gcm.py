@@ -15,6 +15,7 @@ from jaxcd.citests import Query
 from jaxcd.errors import DomainError, OptionError, SensitivityError
 from jaxcd.privacy import Accountant, Budget, Ledger
 from jaxcd.published import PrivCRT, PrivGCM
+from jaxcd.published.priv_gcm import _evaluation
 from tests.helpers import simulated
 
 KEY = jax.random.key(0)
@@ -129,7 +130,10 @@ def test_the_law_of_the_statistics_without_noise() -> None:
     found = prepared.evaluate((2,), [GIVEN], alpha=0.05)
     z = math.sqrt(200) * products.mean() / products.std()
     assert found.statistic[0] == pytest.approx(z)
-    assert math.exp(found.log_pvalue[0]) == pytest.approx(2 * stats.norm.sf(abs(z)))
+    t = math.sqrt(199 / 200) * z
+    assert math.exp(found.log_pvalue[0]) == pytest.approx(2 * stats.t.sf(abs(t), 199))
+    critical = stats.t.ppf(0.975, 199) * math.sqrt(200 / 199)
+    assert found.margin[0] == pytest.approx(abs(z) - critical)
     ranks = []
     for seed in range(80):
         answer = CRT.prepare(table(known_law(60, seed)), key=jax.random.key(seed))
@@ -137,6 +141,15 @@ def test_the_law_of_the_statistics_without_noise() -> None:
     assert stats.kstest(ranks, "uniform").pvalue > 1e-3
     # at p = alpha the answer is "dependent"
     assert answer._answer(0.0, 1, 0.05)[2] > 0 > answer._answer(0.0, 2, 0.05)[2]
+
+
+def test_the_level_holds_with_few_rows() -> None:
+    """The normal law rejects .15 of these."""
+    rng = np.random.default_rng(0)
+    products = rng.uniform(-1, 1, (20_000, 5)) * rng.uniform(-1, 1, (20_000, 5))
+    found = _evaluation(products + rng.laplace(0, 0.5, products.shape), alpha=0.05)
+    assert 0.03 < (found.margin > 0).mean() < 0.055
+    assert ((found.margin > 0) == (found.log_pvalue < math.log(0.05))).all()
 
 
 @pytest.mark.parametrize("test", [PrivGCM(n_features=20), CRT], ids=["GCM", "CRT"])
