@@ -59,7 +59,7 @@ report.
 
 DEEPEST = 650.0
 """No probability is made smaller than exp(-DEEPEST) of the largest; exp(-745) would be zero in
-float64.
+float64.  Where that raises one, what is reported holds, and is not the smallest.
 """
 
 MAX_LEVELS = 1024

@@ -151,14 +151,15 @@ class BoundedGeometric(ColumnwiseMechanism):
         by_column = self._by_column(cardinalities)
         losses = [column_losses(k, p) for k, p in zip(cardinalities, by_column, strict=True)]
         p_truth = math.prod(p for k, p in zip(cardinalities, by_column, strict=True) if k > 1)
+        reached = all(ldp <= DEEPEST for ldp, _ in losses)
         return LocalGuarantee(
             epsilon_ldp=math.fsum(ldp for ldp, _ in losses) + ROUNDING,
             d_privacy=max(d for _, d in losses) + ROUNDING,
             distance=Distance.MANHATTAN,
             p_truth_smallest=p_truth,
             p_truth_largest=p_truth,
-            epsilon_ldp_exact=True,
-            d_privacy_exact=True,
+            epsilon_ldp_exact=reached,
+            d_privacy_exact=reached,
             proved=True,
             proof=PROOF,
         )

@@ -92,14 +92,15 @@ class ClippedGeometric(EpsilonMechanism, ColumnwiseMechanism):
         varying = [k for k in cardinalities if k > 1]
         q = math.exp(-self.epsilon)
         end, inside = 1 / (1 + q), -math.expm1(-self.epsilon) / (1 + q)
+        reached = self.epsilon * (max(cardinalities) - 1) <= DEEPEST
         return LocalGuarantee(
             epsilon_ldp=self.epsilon * sum(k - 1 for k in varying) + ROUNDING,
             d_privacy=(self.epsilon if varying else 0.0) + ROUNDING,
             distance=Distance.MANHATTAN,
             p_truth_smallest=math.prod(inside if k > 2 else end for k in varying),
             p_truth_largest=end ** len(varying),
-            epsilon_ldp_exact=True,
-            d_privacy_exact=True,
+            epsilon_ldp_exact=reached,
+            d_privacy_exact=reached,
             proved=True,
             proof=PROOF,
         )

@@ -47,6 +47,7 @@ from jaxcd.data import Domain
 from jaxcd.errors import OptionError
 from jaxcd.local.arrays import Codes, Floats
 from jaxcd.local.base import (
+    DEEPEST,
     MAX_LEVELS,
     ROUNDING,
     CombinedMechanism,
@@ -136,14 +137,15 @@ class CombinedGeometric(CombinedMechanism):
             epsilon = combined_epsilon(cardinalities, self.distance, self.p_max)
             d_privacy = combined_d_privacy(cardinalities, self.distance, self.p_max)
             p_truth = self.p_max
+        reached = epsilon[0] <= DEEPEST
         return LocalGuarantee(
             epsilon_ldp=epsilon[0] + ROUNDING,
             d_privacy=d_privacy[0] + ROUNDING,
             distance=self.distance,
             p_truth_smallest=p_truth,
             p_truth_largest=p_truth,
-            epsilon_ldp_exact=epsilon[1],
-            d_privacy_exact=d_privacy[1],
+            epsilon_ldp_exact=epsilon[1] and reached,
+            d_privacy_exact=d_privacy[1] and reached,
             proved=True,
             proof=PROOF,
         )

@@ -18,6 +18,7 @@ from jaxcd.local import (
     CombinedKaryResponse,
     Distance,
     KaryResponse,
+    LocalMechanism,
     calibrate,
     combined_geometric,
     joint_channel,
@@ -313,3 +314,22 @@ def test_domains_that_calibration_refuses():
         calibrate(KaryResponse, ordinal(1, 1), epsilon_ldp=1.0)
     with pytest.raises(PrivacyError, match="taken from the data"):
         calibrate(KaryResponse, Domain({"a": Ordinal((0, 1))}, declared=False), epsilon_ldp=1.0)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        BoundedGeometric(0.99),
+        CombinedGeometric(0.99, Distance.MANHATTAN),
+        ClippedGeometric(6.0),
+        BoundedGeometric(0.5),
+    ],
+)
+def test_a_raised_probability_is_told(mechanism: LocalMechanism) -> None:
+    """Beyond 650 nats the channel promises more than what is reported, which is then not exact."""
+    domain = Domain({"x": Ordinal(tuple(range(200))), "y": Ordinal((0,))})
+    guarantee, logs = mechanism.guarantee(domain), np.log(joint_channel(mechanism, domain))
+    lost = float((logs.max(axis=0) - logs.min(axis=0)).max())
+    assert lost <= guarantee.epsilon_ldp
+    reached = guarantee.epsilon_ldp <= lost + 1e-6
+    assert guarantee.epsilon_ldp_exact == guarantee.d_privacy_exact == reached
