@@ -18,7 +18,7 @@ from typing import Any, ClassVar, TypeAlias
 import jax
 import numpy as np
 
-from jaxcd.checks import is_whole, shown_list
+from jaxcd.checks import is_whole, printable, shown_list
 from jaxcd.citests import CITest, PreparedTest
 from jaxcd.citests.base import StatisticsSource
 from jaxcd.data import Binned, Missing
@@ -42,6 +42,11 @@ from jaxcd.releases.stated_noise import check_stated_noise
 from jaxcd.scores.base import GraphScore, LocalScore
 
 __all__ = ["Release", "Tests", "check_kind", "facts_of_rows", "finite_array"]
+
+
+# More rows than these are not counted exactly; of what is wrong with a file so many characters are
+# shown.
+_MOST_ROWS, _MOST_WORDS = 2**53, 300
 
 
 Tests: TypeAlias = Mapping[type[CITest], Callable[[CITest], PreparedTest]]
@@ -437,7 +442,7 @@ class Release(StatisticsSource):
             )
         try:
             rows = header["n_samples"]
-            if not is_whole(rows, 1):
+            if not is_whole(rows, 1, _MOST_ROWS):
                 raise ValueError(f"n_samples is {rows!r}")
             common = {
                 "domain": domain_from_json(
@@ -459,15 +464,20 @@ class Release(StatisticsSource):
             TypeError,
             ValueError,
             AttributeError,
-            OverflowError,
+            ArithmeticError,
             JaxcdError,
         ) as error:
             raise FormatError(
-                f"file {str(path)!r}: the release is damaged ({error}); save it again"
+                f"file {str(path)!r}: the release is damaged ({_in_a_line(error)}); save it again"
             ) from None
         if names is not None:
             release.check_names(names)
         return release
+
+
+def _in_a_line(error: Exception) -> str:
+    words = printable(str(error))
+    return words if len(words) <= _MOST_WORDS else f"{words[:_MOST_WORDS]} ..."
 
 
 def facts_of_rows(rows: float, n_columns: int, *more: Any) -> np.ndarray:

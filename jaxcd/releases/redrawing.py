@@ -115,9 +115,10 @@ def release_again(
 
 
 def _as_precise(fresh: Release, release: Release) -> bool:
-    return type(fresh) is type(release) and np.allclose(
-        fresh._precision(), release._precision(), rtol=1e-6
-    )
+    if type(fresh) is not type(release):
+        return False
+    ours, theirs = fresh._precision(), release._precision()
+    return ours.shape == theirs.shape and np.allclose(ours, theirs, rtol=1e-6)
 
 
 def _with_the_noise_of(release: Release, fresh: Release, budget: Budget) -> Budget | None:

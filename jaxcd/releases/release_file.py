@@ -65,11 +65,12 @@ def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             "save() wrote"
         ) from None
     try:
-        header = json.loads(str(arrays.pop("header")))
+        header = json.loads(str(arrays.pop("header")), parse_constant=_no_constant)
         found = header["format"], header["version"], header["kind"]
     except (KeyError, TypeError, ValueError):
         raise FormatError(
-            f"file {str(path)!r} is not a release: it has no header; give a file that save() wrote"
+            f"file {str(path)!r} is not a release: it has no header that can be read; give a file "
+            "that save() wrote"
         ) from None
     if found[0] != _FORMAT:
         raise FormatError(
@@ -81,7 +82,26 @@ def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             f"file {str(path)!r} has version {found[1]!r}, this jaxcd reads {_VERSION} and "
             f"{_READ[0]}; update jaxcd"
         )
+    for name, array in arrays.items():
+        if array.dtype.kind not in "biuf":
+            raise FormatError(
+                f"file {str(path)!r}: the release is damaged (the array {name!r} is of "
+                f"{array.dtype}, which are no real numbers); save it again"
+            )
     return header, arrays
+
+
+def _no_constant(word: str) -> float:
+    """Python's json reads NaN and Infinity, which JSON does not have and no release writes."""
+    raise ValueError(f"{word} is no number of JSON")
+
+
+def _price(name: str, value: Any) -> float:
+    """A finite or infinite price from 0; raises ValueError for others, NaN among them."""
+    price = float(value)
+    if not price >= 0:
+        raise ValueError(f"{name} is {value!r}")
+    return price
 
 
 def cost_to_json(cost: PrivacyCost) -> dict[str, Any]:
@@ -103,14 +123,16 @@ def cost_to_json(cost: PrivacyCost) -> dict[str, Any]:
 def cost_from_json(entry: Mapping[str, Any]) -> PrivacyCost:
     """A guarantee as it was before it was written."""
     epsilon = math.inf if entry["epsilon"] == "infinity" else float(entry["epsilon"])
+    if not isinstance(entry["proven"], bool):
+        raise ValueError(f"proven is {entry['proven']!r}")
     return PrivacyCost(
         epsilon,
         float(entry["delta"]),
         Relation(entry["relation"]),
-        bool(entry["proven"]),
+        entry["proven"],
         str(entry["reason"]),
         int(entry.get("max_rows_per_person", 1)),
-        None if entry.get("rho") is None else float(entry["rho"]),
+        None if entry.get("rho") is None else _price("rho", entry["rho"]),
         Accounting(entry.get("accounting", Accounting.ZCDP.value)),
         Unit(entry.get("unit", Unit.ROW.value)),
     )
@@ -126,7 +148,8 @@ def row_to_json(row: Mapping[str, object]) -> dict[str, object]:
 
 def row_from_json(row: Mapping[str, Any]) -> Mapping[str, object]:
     """A row of a ledger's table as it was before it was written."""
-    numbers: dict[str, object] = {name: float(row[name]) for name in ("epsilon", "rho")}
+    priced = ("epsilon", "rho", *(("gdp_rho",) if "gdp_rho" in row else ()))
+    numbers: dict[str, object] = {name: _price(name, row[name]) for name in priced}
     if "scales" in row:
         numbers["scales"] = tuple(float(scale) for scale in row["scales"])
     return {**row, **numbers}
@@ -144,7 +167,7 @@ def first_edition_charges(header: Mapping[str, Any], common: Mapping[str, Any]) 
             "label": str(label),
             "mechanism": "ZCDP",
             "epsilon": math.inf,
-            "rho": float(rho),
+            "rho": _price("rho", rho),
         }
         for i, (label, rho) in enumerate(header["charges"])
     )

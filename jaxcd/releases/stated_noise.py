@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from jaxcd.errors import FormatError
+import numpy as np
+
+from jaxcd.errors import FormatError, OptionError
 from jaxcd.privacy import PrivacyCost
 from jaxcd.privacy.budget import Accounting
 from jaxcd.privacy.conversion import epsilon_to_rho
@@ -13,7 +15,24 @@ from jaxcd.privacy.gdp import epsilon_to_gdp_rho
 from jaxcd.privacy.groups import share_of_row, share_of_row_rho
 from jaxcd.privacy.repricing import TOLERANCE, price_again
 
-__all__ = ["check_stated_noise"]
+__all__ = ["check_size", "check_stated_noise"]
+
+# No draw of any law is larger than so many of its standard deviations.
+_FAR = 1_000.0
+
+
+def check_size(name: str, values: np.ndarray, *, rows: float, deviation: float) -> None:
+    """Raises OptionError for released numbers larger than the rows and the noise make them.
+
+    Args:
+        name: of the numbers.
+        values: finite.
+        rows: the most that all rows give to one number; twice of that passes.
+        deviation: the standard deviation of the noise on a number.
+    """
+    largest = float(np.abs(values).max(initial=0.0))
+    if not largest <= 2 * rows + _FAR * deviation:
+        raise OptionError(f"{name}: {largest:.3g} is more than so many rows and their noise make")
 
 
 def check_stated_noise(
@@ -55,6 +74,8 @@ def check_stated_noise(
     )
     convert = epsilon_to_gdp_rho if gaussian else epsilon_to_rho
     rho = convert(epsilon, delta) if delta > 0 else 0.0
+    if cost.rho is not None:  # what holds for groups follows from it
+        rho = min(rho, cost.rho)
     if sum(epsilons) * rows > epsilon * room and sum(rhos) * rows**2 > rho * room:
         raise FormatError("the events add up to more than the cost")
     least = least_variance(share_of_row(epsilon, rows) * room, share_of_row_rho(rho, rows) * room)

@@ -73,8 +73,21 @@ def test_a_failed_write_leaves_the_old_file(
         (("own", "sets", 0), [10**400]),
         (("own", "candidates", 0), [99]),
         (("own", "candidates", 0), [-1]),
+        (("own", "candidates", 1), [0, 0]),
+        (("own", "sets", 0), []),
+        (("own", "sets", 0), [-1]),
+        (("own", "sets", 1), [0]),
+        (("n_samples",), 10**400),
+        (("cost", "rho"), 0.0),
+        (("cost", "rho"), np.nan),
+        (("cost", "proven"), "no"),
+        (("charges", 0, "rho"), "nan"),
+        (("charges", 0, "epsilon"), np.nan),
         (("values",), np.nan),
         (("values",), np.inf),
+        (("values",), 1e300),
+        (("values",), "text"),
+        (("values",), 1j),
     ],
 )
 def test_a_file_with_a_part_that_no_release_has_is_named(
@@ -87,7 +100,7 @@ def test_a_file_with_a_part_that_no_release_has_is_named(
         arrays = {name: archive[name] for name in archive.files}
     header = json.loads(str(arrays["header"]))
     if part == ("values",):
-        arrays["values"][0] = value
+        arrays["values"] = np.array([value, *arrays["values"][1:]])
     else:
         inside = header
         for name in part[:-1]:

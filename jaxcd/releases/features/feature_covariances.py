@@ -78,6 +78,7 @@ from jaxcd.releases.features.known_pairs import NOISY_SHARE, in_known_pairs
 from jaxcd.releases.kind import ReleaseKind, paid
 from jaxcd.releases.plans import Plan
 from jaxcd.releases.release_file import first_edition_charges
+from jaxcd.releases.stated_noise import check_size
 from jaxcd.scores.base import LocalScore
 from jaxcd.scores.configurations import BIC
 
@@ -428,13 +429,18 @@ class ReleasedFeatures(Release):
     def _from_parts(
         cls, common: Mapping[str, Any], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
     ) -> ReleasedFeatures:
-        return cls(
+        found = cls(
             sizes=tuple(int(size) for size in header["sizes"]),
             moments=arrays["moments"],
             sigma=float(header["sigma"]),
             anchor=float(header["anchor"]),
             **first_edition_charges(header, common),
         )
+        if not found.n_samples > sum(found.sizes) + 1:
+            raise ValueError(f"n_samples is {found.n_samples}, for {sum(found.sizes)} features")
+        rows = found.n_samples * feature_sensitivity(found.sizes, anchor=found.anchor)
+        check_size("moments", found.moments, rows=rows, deviation=found.sigma)
+        return found
 
 
 def feature_moments(

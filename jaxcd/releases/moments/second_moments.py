@@ -49,6 +49,7 @@ from jaxcd.releases.moments.regressions import Regressions
 from jaxcd.releases.plans import Plan
 from jaxcd.releases.redrawing import redrawn
 from jaxcd.releases.release_file import first_edition_charges
+from jaxcd.releases.stated_noise import check_size
 from jaxcd.scores.base import LocalScore
 from jaxcd.scores.configurations import BIC
 
@@ -435,7 +436,11 @@ class ReleasedSecondMoments(Release):
     ) -> ReleasedSecondMoments:
         parts: dict[str, Any] = {name: arrays[name] for name in ("moments", "location", "factor")}
         known = first_edition_charges(header, common)
-        return cls(sigma=float(header["sigma"]), rate=float(header["rate"]), **parts, **known)
+        found = cls(sigma=float(header["sigma"]), rate=float(header["rate"]), **parts, **known)
+        p = found.domain.n_columns
+        row = tilted.gram_sensitivity(rate=found.rate, anchor=_ANCHOR, n_columns=p)
+        check_size("moments", found.moments, rows=found.n_samples * row, deviation=found.sigma)
+        return found
 
 
 def _moments(

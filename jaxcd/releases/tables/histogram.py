@@ -37,6 +37,7 @@ from jaxcd.releases.base import Release, facts_of_rows
 from jaxcd.releases.kind import ReleaseKind, paid
 from jaxcd.releases.plans import Plan
 from jaxcd.releases.redrawing import redrawn
+from jaxcd.releases.stated_noise import check_size
 from jaxcd.releases.tables.fitted_tables import CellModel
 from jaxcd.releases.tables.marginals import ReleasedMarginals, screened
 from jaxcd.releases.tables.measurement_error import MeasurementErrorScore
@@ -349,7 +350,9 @@ class ReleasedHistogram(Release):
         values = arrays["values"]
         if values.dtype != np.int64:
             raise TypeError(f"values are {values.dtype}, not int64")
-        return cls(values=values, scale=float(header["scale"]), **common)
+        found = cls(values=values, scale=float(header["scale"]), **common)
+        check_size("values", values, rows=found.n_samples, deviation=2 * found.scale)
+        return found
 
 
 def interactions_of(release: ReleasedHistogram) -> ReleasedMarginals:

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import jax
 import numpy as np
 
+from jaxcd.checks import shown_list
 from jaxcd.citests import CITest, PreparedTest, Query
 from jaxcd.data import Domain
 from jaxcd.errors import OptionError
@@ -31,6 +32,7 @@ from jaxcd.privacy import PrivacyCost
 from jaxcd.releases.base import Release, facts_of_rows
 from jaxcd.releases.kind import ReleaseKind
 from jaxcd.releases.redrawing import redrawn
+from jaxcd.releases.stated_noise import check_size
 from jaxcd.releases.tables.available_interactions import (
     AvailableInteractions,
     available_interactions,
@@ -100,12 +102,19 @@ class ReleasedInteractions(Release):
                 f"candidates must have one entry for each of the {len(self.cardinalities)} columns"
             )
         columns_there = set(range(len(self.cardinalities)))
-        if not all(columns_there.issuperset(entry) for entry in self.candidates):
+        if not all(
+            columns_there.issuperset(entry) and list(entry) == sorted({*entry} - {j})
+            for j, entry in enumerate(self.candidates)
+        ):
             raise OptionError(
-                f"candidates: {self.candidates} are not all columns, whose positions are 0 to "
-                f"{len(self.cardinalities) - 1}"
+                f"candidates: {self.candidates} are not all other columns in order, whose "
+                f"positions are 0 to {len(self.cardinalities) - 1}"
             )
+        if unmeasured := [self.names[j] for j in columns_there if (j,) not in self.interactions]:
+            raise OptionError(f"interactions: those of {shown_list(unmeasured)} are missing")
         for columns, values in self.interactions.items():
+            if not columns or not columns_there.issuperset(columns):
+                raise OptionError(f"interactions: the set {columns} names no columns")
             shape = tuple(self.cardinalities[j] - 1 for j in columns)
             if values.shape != shape or list(columns) != sorted(set(columns)):
                 raise OptionError(
@@ -350,12 +359,14 @@ class ReleasedInteractions(Release):
     ) -> ReleasedInteractions:
         k = [cardinality or 1 for cardinality in common["domain"].cardinalities]
         sets = [tuple(int(j) for j in s) for s in header["sets"]]
+        if len(sets) != len(set(sets)):
+            raise ValueError("a set of columns is there twice")
         shapes = [tuple(k[j] - 1 for j in s) for s in sets]
         parts = np.split(
             arrays["values"].astype(np.float64),
             np.cumsum([math.prod(shape) for shape in shapes])[:-1],
         )
-        return cls(
+        found = cls(
             interactions={
                 s: part.reshape(shape) for s, part, shape in zip(sets, parts, shapes, strict=True)
             },
@@ -366,6 +377,10 @@ class ReleasedInteractions(Release):
             **cls._own_parts(header),
             **common,
         )
+        for s, values in found.interactions.items():
+            deviation = math.sqrt(found.variances[s])
+            check_size(f"the set {s}", values, rows=found.n_samples, deviation=deviation)
+        return found
 
     @classmethod
     def _own_parts(cls, header: Mapping[str, Any]) -> dict[str, Any]:

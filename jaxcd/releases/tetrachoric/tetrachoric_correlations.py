@@ -72,6 +72,7 @@ from jaxcd.releases.moments.gaussian_score import GaussianScore
 from jaxcd.releases.moments.linear_models import fit_linear_gaussian
 from jaxcd.releases.plans import Plan
 from jaxcd.releases.redrawing import redrawn
+from jaxcd.releases.stated_noise import check_size
 from jaxcd.releases.tetrachoric.bought_medians import STEP, bought_medians
 from jaxcd.releases.tetrachoric.covariance_selection import complete, response
 from jaxcd.releases.tetrachoric.partial_correlations import correlation_tests, rows_of_pairs
@@ -269,7 +270,7 @@ class ReleasedTetrachoric(Release):
         products = finite_array("products", self.products, (len(pairs),))
         object.__setattr__(self, "products", products)
         for name in ("signs_sigma", "sigma"):
-            check_number(name, getattr(self, name), 0, cure="give 0 where there is no noise")
+            check_number(name, getattr(self, name), 0, 1e100, cure="0 is no noise")
 
     @cached_property
     def _means(self) -> np.ndarray:
@@ -465,8 +466,13 @@ class ReleasedTetrachoric(Release):
         parts: dict[str, Any] = {
             name: arrays[name] for name in ("thresholds", "scales", "signs", "pairs", "products")
         }
+        if parts["pairs"].dtype.kind not in "iu":
+            raise TypeError(f"pairs are {parts['pairs'].dtype}, not whole numbers")
         parts.update((name, float(header[name])) for name in ("signs_sigma", "sigma"))
-        return cls(**parts, **common)
+        found, n = cls(**parts, **common), common["n_samples"]
+        check_size("signs", found.signs, rows=n, deviation=found.signs_sigma)
+        check_size("products", found.products, rows=n, deviation=found.sigma)
+        return found
 
 
 def _sign_sums(door: Door, thresholds: np.ndarray) -> Sensitive:
