@@ -89,9 +89,17 @@ def _save(receipt: Any) -> None:
             refused = refused or str(error)
         else:
             how = "jaxcd.Release.load" if hasattr(receipt.partial, "tests") else "numpy.load"
-            tell(f"{spent}; what it bought is in {path}; {how} reads it", error=True)
+            held = (
+                f"what it bought is in {path}"
+                if receipt.purchases
+                else f"no number was released for it; what was charged is in {path}"
+            )
+            tell(f"{spent}; {held}; {how} reads it", error=True)
             return
-    tell(f"{spent}, and what it bought could not be written ({refused})", error=True)
+    what = (
+        "what it bought" if receipt.purchases else "no number was released for it; what was charged"
+    )
+    tell(f"{spent}, and {what} could not be written ({refused})", error=True)
 
 
 def check_apart(

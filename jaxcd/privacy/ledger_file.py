@@ -44,7 +44,7 @@ from typing import Any, BinaryIO
 
 from ..checks import counted
 from ..errors import BudgetExhausted, FormatError, OptionError
-from ..places import force_folder, real_path
+from ..places import check_folder_takes, force_folder, real_path
 from .budget import Accounting, Budget, PrivacyCost, Relation, Unit, accounting_of
 from .certificate import certificate_of
 from .event_rows import event_of_row, event_row
@@ -154,6 +154,8 @@ class LedgerFile(PrivacyFilter):
                 f"data_set = {data_set!r} is no name; give the owner's name of the data, such as "
                 "'patients 2026-11'"
             )
+        if not self._path.exists():  # where no file can be made, a lock would be waited for
+            check_folder_takes("path", self._path, self._path.parent)
         self._lock: contextlib.AbstractContextManager[Any] = FileLock(f"{self._path}.lock")
         self._only_read = False
         self._thread_lock, self._process = threading.RLock(), os.getpid()

@@ -658,6 +658,9 @@ def test_what_makes_no_ledger(path, tmp_path):
     for place in (tmp_path, tmp_path / "nowhere" / "x.ledger"):
         with pytest.raises(OptionError, match="no file in a folder that exists"):
             LedgerFile(place, data_set=NAME, budget=Budget(1.0))
+    # a folder that takes no file, where a lock would be waited for without end
+    with pytest.raises(OptionError, match="no file"):
+        LedgerFile("/proc/x.ledger", data_set=NAME, budget=Budget(1.0))
     for wrong in (
         {"data_set": " ", "budget": Budget(1.0)},
         {"data_set": "a\udcff", "budget": Budget(1.0)},

@@ -858,6 +858,7 @@ def test_a_charge_that_is_interrupted_on_its_way_to_the_disk_counts_as_spent(
     said = capsys.readouterr().err
     assert "jaxcd: epsilon=1, delta=0 was spent before the run ended" in said
     assert "nothing was spent" not in said
+    assert "no number was released for it; what was charged is in" in said
 
 
 @pytest.mark.parametrize("algorithm", ["pc", "fci", "tree"])
