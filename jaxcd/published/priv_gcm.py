@@ -158,10 +158,10 @@ def _evaluation(products: Sequence[np.ndarray], alpha: float) -> Evaluation:
         math.sqrt(rows.shape[1]) * rows.mean(axis=1) / np.where(spread > 0, spread, 1.0),
         0.0,
     )
-    n = rows.shape[1]
-    t_per_z = math.sqrt((n - 1) / n)  # Student's statistic divides the squares by n - 1
-    critical = tails.student_quantile(alpha / 2, n - 1) / t_per_z
-    log_pvalue = tails.student_two_sided_log_pvalue(t_per_z * z, n - 1)
+    dof = max(rows.shape[1] - 1, 1)  # of a single row z is 0
+    t_per_z = math.sqrt(dof / rows.shape[1])  # Student's statistic divides the squares by dof
+    critical = tails.student_quantile(alpha / 2, dof) / t_per_z
+    log_pvalue = tails.student_two_sided_log_pvalue(t_per_z * z, dof)
     return Evaluation(z, log_pvalue, np.abs(z) - critical)
 
 

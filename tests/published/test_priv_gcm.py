@@ -150,6 +150,8 @@ def test_the_level_holds_with_few_rows() -> None:
     found = _evaluation(products + rng.laplace(0, 0.5, products.shape), alpha=0.05)
     assert 0.03 < (found.margin > 0).mean() < 0.055
     assert ((found.margin > 0) == (found.log_pvalue < math.log(0.05))).all()
+    alone = _evaluation(products[:3, :1], alpha=0.05)
+    assert (alone.margin < 0).all() and not alone.log_pvalue.any()
 
 
 @pytest.mark.parametrize("test", [PrivGCM(n_features=20), CRT], ids=["GCM", "CRT"])
