@@ -20,6 +20,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from jaxcd.citests.base import require_data
 from jaxcd.data import Binned, Dataset, Domain, Numeric, Ordinal, read_csv
 from jaxcd.data.domain import Column
 from jaxcd.errors import DomainError, JaxcdError, OptionError
@@ -86,6 +87,7 @@ def privatize(
         (2.0, True)
     """
     check_mechanism(mechanism)
+    data = require_data(data, "randomising records", cure="give a Dataset: rows in memory")
     csv, promise = Path(out), Path(guarantee_out)
     files = {"out": csv, "guarantee_out": promise}
     if domain_out is not None:

@@ -45,7 +45,6 @@ import numpy as np
 from scipy import special
 
 from jaxcd.citests import Query
-from jaxcd.citests.base import require_data
 from jaxcd.citests.tables import MAX_CELLS, discrete_cardinalities
 from jaxcd.data import Dataset
 from jaxcd.discovery import ConflictRule, DiscoveryResult, LevelRecord
@@ -57,7 +56,7 @@ from jaxcd.privacy import PrivacyCost, Relation
 from jaxcd.privacy.claims import GuaranteeClaim, claiming
 from jaxcd.published.accounting import svt_total
 from jaxcd.published.flip_distance import g_statistic, greedy_flip_distance, increments
-from jaxcd.published.rounds import check_options, streams
+from jaxcd.published.rounds import check_options, require_whole_rows, streams
 
 __all__ = ["em_pc"]
 
@@ -279,7 +278,7 @@ def em_pc(
         Xu, Yuan, Wu 2017; Wang, Pang, Song 2020, code.
     """
     check_options(epsilon=epsilon, alpha=alpha, delta=delta, bias=0.0, max_level=max_level)
-    data = require_data(data, "EM-PC")
+    data = require_whole_rows(data, "EM-PC")
     search = _Search(
         _Tests(data, alpha), data.n_columns, epsilon=epsilon, alpha=alpha, stream_of=streams(key)
     )

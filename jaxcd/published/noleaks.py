@@ -45,14 +45,13 @@ import networkx as nx
 import numpy as np
 
 from jaxcd.checks import is_number
-from jaxcd.citests.base import require_data
 from jaxcd.data import Dataset, Numeric
 from jaxcd.discovery import DiscoveryResult
 from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph, dag_to_cpdag
 from jaxcd.privacy import PrivacyCost, Relation
 from jaxcd.privacy.claims import GuaranteeClaim, claiming
-from jaxcd.published.rounds import streams
+from jaxcd.published.rounds import require_whole_rows, streams
 
 __all__ = ["analytic_sigma", "claimed_gradient_sensitivity", "clipped_gradient", "noleaks"]
 
@@ -269,7 +268,7 @@ def noleaks(
             within = "a positive number" if highest == math.inf else "in (0, 1)"
             raise OptionError(f"{name} = {value!r} is not {within}; give one, such as 0.1")
     stream = streams(key)(0)
-    data = require_data(data, "noleaks")
+    data = require_whole_rows(data, "noleaks")
     names, n, d = data.names, data.n_samples, data.n_columns
     total, total_delta = 0.0, 0.0
     table = np.column_stack([_coded(data, name) for name in names])

@@ -24,7 +24,6 @@ import numpy as np
 
 from jaxcd.checks import check_flag, check_key, is_number, is_whole
 from jaxcd.citests import Query, check_alpha
-from jaxcd.citests.base import require_data
 from jaxcd.data import Dataset
 from jaxcd.decisions import DecisionRun, Frontier
 from jaxcd.discovery import ConflictRule, DiscoveryResult, LevelRecord
@@ -35,6 +34,7 @@ from jaxcd.graphs import MixedGraph
 from jaxcd.privacy import PrivacyCost, Relation
 from jaxcd.privacy.claims import GuaranteeClaim, claiming
 from jaxcd.published.pcd_rcit import PublishedColumns, PublishedRCIT
+from jaxcd.published.rounds import require_whole_rows
 
 __all__ = ["pcd", "pcd_sweep"]
 
@@ -238,7 +238,7 @@ def pcd_sweep(
     test = PublishedRCIT(
         n_permutations=n_permutations, penalty=penalty, bandwidth=bandwidth, ridge=ridge
     )
-    data = require_data(data, "pcd")
+    data = require_whole_rows(data, "pcd")
     permutation_key, noise_key = jax.random.split(key)
     columns = test.prepare(data, key=permutation_key)
     words = np.asarray(jax.random.key_data(noise_key)).ravel().tolist()

@@ -18,12 +18,22 @@ import numpy as np
 
 from jaxcd.checks import check_key, is_number, is_whole
 from jaxcd.citests import Evaluation, Query, check_alpha
+from jaxcd.citests.base import require_data
+from jaxcd.data import Dataset
 from jaxcd.decisions import DecisionRun, Frontier, Question
 from jaxcd.errors import OptionError
 from jaxcd.published.accounting import SievePrices
 from jaxcd.queries import Session
 
-__all__ = ["PublishedRun", "Round", "check_options", "check_rate", "sieve_rounds", "streams"]
+__all__ = [
+    "PublishedRun",
+    "Round",
+    "check_options",
+    "check_rate",
+    "require_whole_rows",
+    "sieve_rounds",
+    "streams",
+]
 
 # A round's p-values are lost with its subsample, so the look-ahead starts small and grows while
 # nothing passes.
@@ -193,6 +203,20 @@ def check_rate(rate: Any) -> float | None:
             f"rate = {rate!r} is not in (0, 1]; None is that of least noise, 1 takes no subsample"
         )
     return rate
+
+
+def require_whole_rows(data: Any, method: str) -> Dataset:
+    """Returns the data, or raises OptionError where there is none in memory, or where missing cells
+    are to be left out: the method reads all columns of the same rows.
+    """
+    rows = require_data(data, method)
+    if any(rows.leaves_out):
+        raise OptionError(
+            f'missing="ignore": {method} reads all columns of the same rows, and would take a '
+            "missing cell for a value; give data.complete_cases(data.names), or "
+            'data.reading("level")'
+        )
+    return rows
 
 
 def check_options(*, epsilon: Any, alpha: Any, delta: Any, bias: Any, max_level: Any) -> None:

@@ -558,4 +558,7 @@ def test_nothing_is_written_where_something_is_wrong(tmp_path):
         },
     ):
         pytest.raises(JaxcdError, privatize, data, **arguments)
+    places = {"out": tmp_path / "a", "guarantee_out": tmp_path / "b"}
+    for table in (pd.DataFrame({"x": [1, 2]}), None, "rows.csv"):
+        refused(OptionError, "data", privatize, table, KaryResponse(1.0), **places)
     assert not list(tmp_path.iterdir())

@@ -6,9 +6,10 @@ import math
 from typing import Any
 
 import jax
+import pandas as pd
 import pytest
 
-from jaxcd import published
+from jaxcd import Dataset, Domain, Numeric, Ordinal, published
 from jaxcd.errors import OptionError
 from tests.catalogue import discrete, numeric
 
@@ -61,3 +62,22 @@ def test_wrong_options(method: Any, option: str, value: Any) -> None:
 def test_what_is_no_table(method: Any) -> None:
     with pytest.raises(OptionError, match="data"):
         method("rows", epsilon=1.0, key=jax.random.key(0))
+
+
+@pytest.mark.parametrize("method", [published.em_pc, published.noleaks, published.pcd])
+def test_missing_cells_are_no_values(method: Any) -> None:
+    """Unless they are read as such."""
+    column = (
+        Numeric(0, 1, missing=True) if method is published.pcd else Ordinal((0, 1), missing=True)
+    )
+    cells = [[0, 1], [None, 1], [1, None], [1, 0], [0, 0], [1, 1]]
+    domain = Domain({"a": column, "b": column})
+    data = Dataset.from_frame(pd.DataFrame(cells, columns=["a", "b"]), domain=domain)
+    options = {"epsilon": 1.0, "key": jax.random.key(0)}
+    with pytest.raises(OptionError, match="complete_cases"):
+        method(data, **options)
+    whole = method(data.complete_cases(["a", "b"]), **options)
+    assert (
+        whole.info["n_samples"],
+        method(data.reading("level"), **options).info["n_samples"],
+    ) == (4, 6)
