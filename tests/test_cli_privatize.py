@@ -264,6 +264,10 @@ def test_a_screen_that_fails_leaves_the_files_and_no_other(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("jaxcd.cli.privatize._show", full)
-    command.refuses("jaxcd: No space left on device", words(folder, KRR, BINS))
+    code, _, err = command(words(folder, KRR, BINS))
+    assert code == 2 and err.splitlines() == [
+        f"jaxcd: {folder / 'randomised.csv'} is written, and so is what goes with it",
+        "jaxcd: No space left on device",
+    ]
     assert len((folder / "randomised.csv").read_text().splitlines()) == 401
     assert not list(folder.glob("jaxcd-bought-*"))

@@ -7,6 +7,7 @@ refused about it is refused before the data is read.
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -142,11 +143,15 @@ def privatize(
             ledger=total,
             force=force,
         )
-    # All that was bought is in its files.
-    if as_json:
-        print(promise.read_text(encoding="utf-8"), end="")
-    else:
-        _show(chosen, found, data.n_samples, data.n_columns, written)
+    try:
+        if as_json:
+            print(promise.read_text(encoding="utf-8"), end="")
+        else:
+            _show(chosen, found, data.n_samples, data.n_columns, written)
+        sys.stdout.flush()
+    except OSError:  # all that was bought is in its files
+        tell(f"jaxcd: {out} is written, and so is what goes with it", error=True)
+        raise
 
 
 def _check_files(
