@@ -213,8 +213,7 @@ def require_whole_rows(data: Any, method: str) -> Dataset:
     if any(rows.leaves_out):
         raise OptionError(
             f'missing="ignore": {method} reads all columns of the same rows, and would take a '
-            "missing cell for a value; give data.complete_cases(data.names), or "
-            'data.reading("level")'
+            'missing cell for a value; give data.reading("level"), by which it is one'
         )
     return rows
 
