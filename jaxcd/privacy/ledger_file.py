@@ -44,6 +44,7 @@ from typing import Any, BinaryIO
 
 from ..checks import counted
 from ..errors import BudgetExhausted, FormatError, OptionError
+from ..json_files import parsed
 from ..places import check_folder_takes, force_folder, real_path
 from .budget import Accounting, Budget, PrivacyCost, Relation, Unit, accounting_of
 from .certificate import certificate_of
@@ -275,7 +276,7 @@ class LedgerFile(PrivacyFilter):
         if digest != _digest(self._digest, content):
             return False
         try:
-            record = json.loads(content)
+            record = parsed(content)  # a name that is there twice is refused
             json.dumps(record, ensure_ascii=False).encode()  # can be printed
             if self._count == 0:
                 self._open(record)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from jaxcd.errors import FormatError
+from jaxcd.json_files import parsed
 from jaxcd.places import check_there, written_whole
 from jaxcd.privacy import PrivacyCost, Relation
 from jaxcd.privacy.budget import Accounting, Unit
@@ -65,8 +66,12 @@ def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             "save() wrote"
         ) from None
     try:
-        header = json.loads(str(arrays.pop("header")), parse_constant=_no_constant)
+        header = parsed(str(arrays.pop("header")))
         found = header["format"], header["version"], header["kind"]
+    except FormatError as error:
+        raise FormatError(
+            f"file {str(path)!r}: the release is damaged ({error}); save it again"
+        ) from None
     except (KeyError, TypeError, ValueError):
         raise FormatError(
             f"file {str(path)!r} is not a release: it has no header that can be read; give a file "
@@ -89,11 +94,6 @@ def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
                 f"{array.dtype}, which are no real numbers); save it again"
             )
     return header, arrays
-
-
-def _no_constant(word: str) -> float:
-    """Python's json reads NaN and Infinity, which JSON does not have and no release writes."""
-    raise ValueError(f"{word} is no number of JSON")
 
 
 def _price(name: str, value: Any) -> float:

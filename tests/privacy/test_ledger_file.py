@@ -639,7 +639,10 @@ def test_records_with_right_digests_and_other_content_are_refused(parts, path):
 
 
 def test_a_record_that_is_no_table_is_refused(path):
-    for content in ("[" * 100_000 + "]" * 100_000, "[1]", "NaN", '"x"', "{}"):
+    made(path.with_name("other"))
+    head = path.with_name("other").read_text().splitlines()[1].partition(" ")[2]
+    twice = head[:-1] + ', "epsilon": 100.0}'
+    for content in ("[" * 100_000 + "]" * 100_000, "[1]", "NaN", '"x"', "{}", twice):
         forged(path, content)
         with pytest.raises(FormatError, match="record 1 has its digest"):
             LedgerFile(path)

@@ -111,3 +111,11 @@ def test_a_file_with_a_part_that_no_release_has_is_named(
             inside[part[-1]] = value
     np.savez(path, **{**arrays, "header": np.array(json.dumps(header))})
     refused(FormatError, "file '", Release.load, path)
+
+
+def test_a_header_in_which_a_name_is_twice_is_refused(tmp_path: Path) -> None:
+    with np.load(FIRST_EDITION / "histogram.npz") as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    twice = str(arrays["header"])[:-1] + ', "n_samples": 400}'
+    np.savez(tmp_path / "twice.npz", **{**arrays, "header": np.array(twice)})
+    refused(FormatError, "'n_samples' is given twice", Release.load, tmp_path / "twice.npz")
