@@ -841,6 +841,12 @@ def test_a_folder_that_was_changed_is_refused(tmp_path: Path) -> None:
         (folder / name).write_text(text.replace(old, new, 1))
         refused(FormatError, "contradict each other", DiscoveryResult.load, folder)
         (folder / name).write_text(text)
+    whole = (folder / "result.json").read_text()
+    for old in ('"epsilon": 1.0', '"n_samples": 500'):
+        assert old in whole
+        many = f"{old.partition(':')[0]}: {10**400}"  # no float holds it
+        (folder / "result.json").write_text(whole.replace(old, many, 1))
+        refused(FormatError, "is damaged", DiscoveryResult.load, folder)
     (folder / "result.json").write_text("{}")
     refused(FormatError, "is damaged", DiscoveryResult.load, folder)
     (folder / "result.json").write_text("{")

@@ -118,7 +118,14 @@ def read_result(
             == certificate_digest(graph_json(found))
             == certificate_digest(graph),
         }
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, JaxcdError) as error:
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        ArithmeticError,
+        JaxcdError,
+    ) as error:
         raise FormatError(
             f"folder {str(folder)!r}: the result is damaged ({error}); save it again"
         ) from None
