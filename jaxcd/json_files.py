@@ -13,7 +13,17 @@ from typing import Any
 
 from jaxcd.errors import DataError, FormatError, JaxcdError
 
-__all__ = ["is_utf16", "no_utf8", "parsed", "read_text"]
+__all__ = ["DAMAGE", "is_utf16", "no_utf8", "parsed", "read_text"]
+
+DAMAGE: tuple[type[Exception], ...] = (
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    ArithmeticError,
+    JaxcdError,
+)
+"""What using the content of a file raises where the file was changed."""
 
 _MOST_DIGITS = 4_300  # Python reads no more
 

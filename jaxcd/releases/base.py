@@ -23,7 +23,8 @@ from jaxcd.citests import CITest, PreparedTest
 from jaxcd.citests.base import StatisticsSource
 from jaxcd.data import Binned, Missing
 from jaxcd.data.domain import domain_from_json
-from jaxcd.errors import DomainError, FormatError, JaxcdError, OptionError
+from jaxcd.errors import DomainError, FormatError, OptionError
+from jaxcd.json_files import DAMAGE
 from jaxcd.places import check_new_file
 from jaxcd.privacy import PrivacyCost, PureEvent
 from jaxcd.privacy.accountant import SIMULATED
@@ -459,14 +460,7 @@ class Release(StatisticsSource):
                 release = release.of_snapshot(str(snapshot))
             release = release.reading(header.get("missing", Missing.IGNORE))
             check_stated_noise(release.cost, release.charges, release._least_variance)
-        except (
-            LookupError,
-            TypeError,
-            ValueError,
-            AttributeError,
-            ArithmeticError,
-            JaxcdError,
-        ) as error:
+        except DAMAGE as error:
             raise FormatError(
                 f"file {str(path)!r}: the release is damaged ({_in_a_line(error)}); save it again"
             ) from None

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jaxcd.errors import DataError, FormatError, JaxcdError
+from jaxcd.errors import DataError, FormatError
 from jaxcd.graphs import MixedGraph
-from jaxcd.json_files import parsed
+from jaxcd.json_files import DAMAGE, parsed
 from jaxcd.privacy import PrivacyCost, Relation
 from jaxcd.privacy.budget import Accounting, Unit
 from jaxcd.privacy.certificate import certificate_digest, plain
@@ -118,14 +118,7 @@ def read_result(
             == certificate_digest(graph_json(found))
             == certificate_digest(graph),
         }
-    except (
-        LookupError,
-        TypeError,
-        ValueError,
-        AttributeError,
-        ArithmeticError,
-        JaxcdError,
-    ) as error:
+    except DAMAGE as error:
         raise FormatError(
             f"folder {str(folder)!r}: the result is damaged ({error}); save it again"
         ) from None
