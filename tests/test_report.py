@@ -490,6 +490,39 @@ def test_simulated_noise_and_no_privacy_are_shouted(tmp_path: Path) -> None:
     assert _strict(exact / "privacy.json")["secure_noise"] is None
 
 
+@pytest.mark.parametrize("by", ["test", "score", "mmhc"])
+def test_a_search_of_randomised_records_states_their_guarantee(by: str, tmp_path: Path) -> None:
+    """Under the condition that the code cannot check, and not as a guarantee of its own."""
+    data = jaxcd.networks.load("cancer").sample(200, key=jax.random.key(0))
+    mechanism = jaxcd.local.KaryResponse(epsilon=5.0)
+    records = jaxcd.local.randomise(data, mechanism, noise=simulated())
+    test = jaxcd.local.ChannelAwareChiSquare(mechanism)
+    run = {
+        "test": lambda: jaxcd.pc(
+            records, test=test, decider=jaxcd.Threshold(), budget=jaxcd.NO_PRIVACY, key=None
+        ),
+        "score": lambda: jaxcd.ges(
+            records, score=jaxcd.local.ChannelAwareBIC(mechanism), budget=jaxcd.NO_PRIVACY
+        ),
+        "mmhc": lambda: jaxcd.mmhc(records, test=test, budget=jaxcd.NO_PRIVACY),
+    }[by]()
+    told = run.info["randomised_records"]
+    assert told["mechanism"] == "KaryResponse(epsilon=5.0)" and told["epsilon_ldp"] == 5.0
+    assert told["proved"] and "jaxcd.local.kary_response" in told["proof"]
+    assert np.isinf(run.cost.epsilon) and not run.cost.proven
+    folder = run.save(tmp_path / "x")
+    page = _Page((folder / "report.html").read_text(encoding="utf-8")).text
+    for text in (str(run), page):
+        assert "no privacy" not in text.lower() and "epsilon = 5 " in text
+        assert "if each record was randomised by KaryResponse(epsilon=5.0) before it was" in text
+        assert "cannot be checked here" in text and "whoever collects" in text
+    assert "computed from exact" not in page and "from randomised records" in page
+    assert DiscoveryResult.load(folder).info == run.info
+    # who does not say that records were randomised is told what that is worth
+    plain = jaxcd.ges(records, score=jaxcd.BIC(), budget=jaxcd.NO_PRIVACY)
+    assert "randomised_records" not in plain.info and "no privacy" in str(plain)
+
+
 class _Stub(Certified, SimpleNamespace):
     pass
 

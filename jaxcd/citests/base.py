@@ -232,6 +232,11 @@ class CITest(abc.ABC):
         """The names of the variables that queries number."""
         return tuple(require_rows(data, self.name).names)
 
+    def record_facts(self, domain: Domain) -> Mapping[str, Any]:
+        """What the test was told of how the records were made, for a result on these columns: of
+        most nothing."""
+        return {}
+
 
 class StatisticsSource(abc.ABC):
     """What can stand in the place of a data set: statistics that were paid for, and that know which

@@ -156,7 +156,10 @@ class DiscoveryResult(Certified):
         if self.confidence is not None:
             words = self.confidence.in_words(self.graph, given=given_edges(self.info))
             sure = f"\nConfidence in the edges:\n{words}"
-        return f"{self.graph}{sure}\nGuarantee: {self.cost}{ended}"
+        promise: object = self.cost
+        if (records := self.info.get("randomised_records")) is not None:
+            promise = f"the search adds none; {records['words']}"
+        return f"{self.graph}{sure}\nGuarantee: {promise}{ended}"
 
     def plot(self, ax: Any = None) -> Any:
         """Draws the graph with matplotlib, sure edges (:attr:`confidence`) in thick lines; returns

@@ -50,20 +50,21 @@ Source:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from scipy.special import xlogy
 
 from jaxcd.checks import check_number, shown_count
-from jaxcd.data import Dataset
+from jaxcd.data import Dataset, Domain
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.local.base import LocalMechanism
 from jaxcd.local.channels import channels, check_invertible
 from jaxcd.local.ibu import through
 from jaxcd.local.kary_response import CombinedKaryResponse, check_separable, kept
+from jaxcd.local.randomising import record_facts
 from jaxcd.ops.nearest_table import nearest_table
 from jaxcd.scores import LocalScore, ScoreConfig, ScoredSource
 from jaxcd.scores.base import BatchedScore, several_levels
@@ -326,3 +327,7 @@ class ChannelAwareBIC(ScoreConfig):
         return ChannelScore(
             data, self.mechanism, max_parents=limit, penalty=float(self.penalty_discount)
         )
+
+    def record_facts(self, domain: Domain) -> Mapping[str, Any]:
+        """What holds for the records if they were randomised as ``mechanism`` says."""
+        return record_facts(self.mechanism, domain)

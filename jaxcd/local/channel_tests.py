@@ -47,8 +47,9 @@ Source:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import numpy as np
@@ -61,6 +62,7 @@ from jaxcd.data.rows import Counted, Rows
 from jaxcd.local.base import LocalMechanism
 from jaxcd.local.channels import channels, check_invertible
 from jaxcd.local.kary_response import CombinedKaryResponse, check_separable, kept
+from jaxcd.local.randomising import record_facts
 from jaxcd.ops import tails
 from jaxcd.ops.moments import contrast_basis
 from jaxcd.ops.standardising import quotient
@@ -331,3 +333,6 @@ class ChannelAwareChiSquare(CITest):
 
     def view_cardinalities(self, domain: Domain) -> tuple[int, ...] | None:
         return None
+
+    def record_facts(self, domain: Domain) -> Mapping[str, Any]:
+        return record_facts(self.mechanism, domain)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+from typing import Any
 
 from jaxcd.citests.base import require_data
 from jaxcd.data import Dataset, Domain
@@ -132,6 +134,33 @@ def mechanism_json(mechanism: LocalMechanism) -> dict[str, object]:
     for name in names:
         parameters[name] = plain(getattr(mechanism, name))
     return {"kind": type(mechanism).__name__, **parameters}
+
+
+def record_facts(mechanism: LocalMechanism, domain: Domain) -> dict[str, Any]:
+    """What holds for records of which it was said that the mechanism randomised them, for a result
+    that was computed from them; empty where that is nothing.  It is said with its condition: the
+    records themselves do not show how they were made.
+    """
+    guarantee = mechanism.guarantee(domain)
+    if math.isinf(guarantee.epsilon_ldp):
+        return {}
+    claim = "proved" if guarantee.proved else "claimed, and not proved"
+    words = (
+        f"if each record was randomised by {mechanism!r} before it was collected, with noise that "
+        "nobody else knows, as this search was told, the record of each person is protected by "
+        f"local differential privacy with epsilon = {guarantee.epsilon_ldp:.6g} for all its "
+        "columns together, against whoever collects the records and everybody who sees them or "
+        f"this result ({claim}: {guarantee.proof}). Whether it was randomised cannot be checked "
+        "here"
+    )
+    facts = {
+        "mechanism": repr(mechanism),
+        "epsilon_ldp": guarantee.epsilon_ldp,
+        "proved": guarantee.proved,
+        "proof": guarantee.proof,
+        "words": words,
+    }
+    return {"randomised_records": facts}
 
 
 def check_one_row_each(domain: Domain) -> None:

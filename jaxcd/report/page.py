@@ -100,6 +100,7 @@ def report_page(
         privacy=privacy,
         guarantee=guarantee,
         private=private,
+        records=_records(privacy),
         is_latent=is_latent,
         gaussian=guarantee.get("accounting") == "gaussian",
         by_person=privacy.get("public", {}).get("counts") == "people",
@@ -149,6 +150,7 @@ def report_page(
             *(
                 [name.replace("_", " "), _text(value)]
                 for name, value in privacy["settings"].items()
+                if name != "randomised_records"
             ),
             ["noise", _NOISE[privacy["secure_noise"]]],
         ],
@@ -251,6 +253,11 @@ def _how_sure(graph: Mapping[str, Any], given: Given) -> str:
 
 def _price(privacy: Mapping[str, Any]) -> str:
     guarantee, spent = privacy["guarantee"], privacy["spent"]
+    if (records := _records(privacy)) is not None:
+        return (
+            "the search adds no protection; the graph was computed exactly from randomised "
+            f"records: {records['words']}."
+        )
     if guarantee["epsilon"] == "inf":
         return "no privacy; the graph was computed from exact statistics."
     claim = "" if guarantee["proven"] else " claimed, and not proved"
@@ -264,6 +271,12 @@ def _price(privacy: Mapping[str, Any]) -> str:
         f"differential privacy with epsilon = {guarantee['epsilon']:g}{delta}{claim}, for "
         f"{guarantee['unit']}{used}."
     )
+
+
+def _records(privacy: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """What holds for the records, of which the search was told that they were randomised."""
+    found: Mapping[str, Any] | None = privacy["settings"].get("randomised_records")
+    return found
 
 
 def _counted(public: Mapping[str, Any]) -> str:
@@ -307,14 +320,24 @@ def _office(privacy: Mapping[str, Any], *, command: str | None, date: str) -> li
                 "bounds, the command and all settings",
             ),
         ]
+    elif (records := _records(privacy)) is not None:
+        lines += [("unit", "one record"), ("budget", f"none of the search; {records['words']}")]
     else:
         lines.append(("budget", "none"))
     lines += [
         ("noise", _NOISE[privacy["secure_noise"]]),
         ("warnings", "; ".join(privacy["warnings"]) or "none"),
-        ("to be checked by", "jaxcd verify privacy.json" if private else "nothing was promised"),
+        ("to be checked by", _checked_by(privacy, private=private)),
     ]
     return lines
+
+
+def _checked_by(privacy: Mapping[str, Any], *, private: bool) -> str:
+    if private:
+        return "jaxcd verify privacy.json"
+    if _records(privacy) is not None:
+        return "the guarantee file of whoever randomised the records (see jaxcd privatize)"
+    return "nothing was promised"
 
 
 def _domain(domain: Mapping[str, Any] | None) -> list[tuple[str, str, str]]:

@@ -8,11 +8,12 @@ on counts that were denoised first; either way it is post-processing.
 from __future__ import annotations
 
 import abc
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from jaxcd.checks import check_number
-from jaxcd.data import Dataset
+from jaxcd.data import Dataset, Domain
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.scores.available_bic import AvailableBIC, available_tables
 from jaxcd.scores.base import LocalScore
@@ -58,6 +59,11 @@ class ScoreConfig(abc.ABC):
             OptionError: the score cannot be had from such a release.
             DomainError: it does not take the columns.
         """
+
+    def record_facts(self, domain: Domain) -> Mapping[str, Any]:
+        """What the score was told of how the records were made, for a result on these columns: of
+        most nothing."""
+        return {}
 
 
 @dataclass(frozen=True)

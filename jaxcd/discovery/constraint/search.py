@@ -279,6 +279,8 @@ class ConstraintSearch:
                 n_variables=session.n_variables,
                 snapshot=session.snapshot,
             )
+            if session.domain is not None and not session.private:
+                info |= self._test.record_facts(session.domain)
         if n_apart := len(session.apart):
             words = (
                 f"{n_apart:,} of {math.comb(session.n_variables, 2):,} pairs were not measured: "

@@ -164,6 +164,8 @@ def mmhc(
         "n_families": cache.n_families,
         **session.work,
     }
+    if session.domain is not None:
+        options |= test.record_facts(session.domain)
     return searched.result(searched.pattern(dag), algorithm="mmhc", options=options)
 
 

@@ -95,6 +95,7 @@ class SearchedData:
             info |= facts_of_run(
                 accountant, domain=data.domain, n_samples=data.n_samples, n_variables=data.n_columns
             )
+            info |= self.config.record_facts(data.domain)
         return DiscoveryResult(
             graph=graph, separating_sets={}, cost=cost, spent=spent, exhausted=False, info=info
         )
