@@ -18,9 +18,21 @@ from .gdp import epsilon_to_gdp_rho, gdp_rho_to_epsilon
 from .groups import share_of_row, share_of_row_rho
 from .rounding import round_down, round_up
 
-__all__ = ["Limits", "Sums", "rho_limit", "rho_of", "room_left", "total_guarantee", "total_spent"]
+__all__ = [
+    "KEPT_REASON",
+    "Limits",
+    "Sums",
+    "rho_limit",
+    "rho_of",
+    "room_left",
+    "total_guarantee",
+    "total_spent",
+]
 
 _NO_PRIVACY_REASON = "no privacy was asked for"
+
+KEPT_REASON = "total fixed in advance and kept by the ledger's filter"
+"""Why a guarantee is proved; what stands beside it, parted by a semicolon, is its condition."""
 
 
 class Sums(NamedTuple):
@@ -116,7 +128,7 @@ def total_guarantee(
     if isinstance(budget, NoPrivacy):
         return PrivacyCost(math.inf, 0.0, Relation.REPLACE_ONE, False, _NO_PRIVACY_REASON)
     rows, accounting = budget.max_rows_per_person, accounting_of(budget)
-    proven, reason = True, "total fixed in advance and kept by the ledger's filter"
+    proven, reason = True, KEPT_REASON
     for event in events:
         if event.record is None:
             proven = False

@@ -20,6 +20,7 @@ from jaxcd.checks import counted
 from jaxcd.graphs.knowledge import given_edges
 from jaxcd.plotting import STYLES
 from jaxcd.plotting.labels import short_labels
+from jaxcd.privacy.limits import KEPT_REASON
 
 __all__ = ["report_page"]
 
@@ -101,6 +102,7 @@ def report_page(
         guarantee=guarantee,
         private=private,
         records=_records(privacy),
+        under=_under(_condition(guarantee)),
         is_latent=is_latent,
         gaussian=guarantee.get("accounting") == "gaussian",
         by_person=privacy.get("public", {}).get("counts") == "people",
@@ -269,8 +271,20 @@ def _price(privacy: Mapping[str, Any]) -> str:
     )
     return (
         f"differential privacy with epsilon = {guarantee['epsilon']:g}{delta}{claim}, for "
-        f"{guarantee['unit']}{used}."
+        f"{guarantee['unit']}{_under(_condition(guarantee))}{used}."
     )
+
+
+def _condition(guarantee: Mapping[str, Any]) -> str:
+    """What a proved guarantee takes for granted beside the ledger: whom it protects from whom
+    where several owners make a release; "" for nothing."""
+    if not guarantee["proven"]:
+        return ""
+    return "; ".join(part for part in guarantee["reason"].split("; ") if part != KEPT_REASON)
+
+
+def _under(condition: str) -> str:
+    return f" (only: {condition})" if condition else ""
 
 
 def _records(privacy: Mapping[str, Any]) -> Mapping[str, Any] | None:

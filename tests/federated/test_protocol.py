@@ -221,6 +221,25 @@ def test_the_release_is_a_file_as_any_other(tmp_path: Path) -> None:
         assert jaxcd.search(loaded).graph == jaxcd.search(bought).graph
 
 
+def test_a_report_opens_with_the_condition_of_its_guarantee(tmp_path: Path) -> None:
+    """Where the price is named first, and among what is guaranteed, as in the section Guarantee."""
+    rows = dependent(3, 1_200, *LEVELS)
+    sizes = (300, 300, 300, 300)
+    sites = dict(zip(NAMES, parts_of(rows, sizes), strict=True))
+    bought = jaxcd.federate(sites, jaxcd.Histogram(), budget=jaxcd.Budget(1.0), dropouts=1)
+    assert bought.cost.proven
+    words = "whoever sees only sums over at least 3 sites"
+    page = (jaxcd.search(bought).save(tmp_path / "x") / "report.html").read_text(encoding="utf-8")
+    opening = page.partition('<div class="lead">')[2].partition("</div>")[0]
+    assert words in opening and "one row replaced in one of 4 sites" in opening
+    guaranteed = page.partition("<h3>Guaranteed</h3>")[2].partition("</ul>")[0]
+    assert words in guaranteed
+    alone = jaxcd.release(rows, jaxcd.Histogram(), budget=jaxcd.Budget(1.0))
+    page = (jaxcd.search(alone).save(tmp_path / "y") / "report.html").read_text(encoding="utf-8")
+    opening = page.partition('<div class="lead">')[2].partition("</div>")[0]
+    assert "for one row;" in opening
+
+
 def test_what_is_asked_depends_on_sums_only() -> None:
     """The same rows at other sites get the same questions."""
     rows = dependent(3, 1_200, *LEVELS)
