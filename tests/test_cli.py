@@ -679,6 +679,30 @@ def test_files_are_written_whoever_reads_the_screen(command: CommandLine, tmp_pa
     assert ended.returncode == 0 and (tmp_path / "other" / "graph.json").exists()
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that takes nothing")
+@pytest.mark.parametrize("written", ["--out", "--release-out"])
+def test_what_is_in_its_file_is_not_kept_twice(
+    written: str, command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody reads the screen: the report, or the release, holds what was paid for."""
+    monkeypatch.chdir(tmp_path)
+    place = tmp_path / ("out" if written == "--out" else "bought.npz")
+    words = "discover --network cancer --rows 200 --epsilon 1 --simulated-noise --json"
+    for more, n_kept in (([], 1), ([written, place], 0)):
+        with open("/dev/full", "w") as full:
+            with monkeypatch.context() as patch:
+                patch.setattr("sys.stdout", full)
+                code, _, err = command(words, *more)
+            full.flush()  # nothing is left that would fail at the end
+        kept = list(tmp_path.glob("jaxcd-bought-*.npz"))
+        assert code == 2 and len(kept) == n_kept
+        words_of_it = "its result" if place.is_dir() else "what it bought"
+        assert f"{words_of_it} is in {kept[0] if kept else place}" in err
+        for file in kept:
+            file.unlink()
+    assert place.exists()
+
+
 def test_no_certificate_speaks_to_the_terminal(command: CommandLine, tmp_path: Path) -> None:
     """Whoever wrote the certificate chose its words: none of them makes a line of its own."""
     command.shows("discover --network cancer --epsilon 1 --out", tmp_path / "out")

@@ -390,7 +390,7 @@ def discover(
     shown = sys.stderr.isatty() and not quiet if progress is None else progress
     # FCI goes through the levels twice: how far that is nobody knows.
     progress_bar = screen.Progress(shown, max_level=None if asked.finds_pag else max_level)
-    with paid.kept():
+    with paid.kept() as bought:
         with progress_bar as bar:
             run = running.run(
                 loaded,
@@ -403,6 +403,8 @@ def discover(
                 knowledge=known,
                 progress=bar.report,
             )
+        if release_out is not None:
+            bought.where = f"what it bought is in {release_out}"
         # What was paid for is written and shown, and whichever fails does not take the other with
         # it.
         try:
@@ -410,6 +412,7 @@ def discover(
                 write_report(
                     run, out, truth=loaded.truth, force=force, command=context.obj, date=today
                 )
+                bought.where = bought.where or f"its result is in {out}"
         finally:
             if talkative:
                 screen.show_result(run, loaded, told=plan.warnings)

@@ -21,23 +21,34 @@ from jaxcd.errors import OptionError
 __all__ = ["check_apart", "check_certificate_out", "kept", "write_certificate"]
 
 
+class Kept:
+    """In words, where an option had what was paid for written already; "": nowhere."""
+
+    where: str = ""
+
+
 @contextmanager
-def kept() -> Iterator[None]:
+def kept() -> Iterator[Kept]:
     """Whatever ends the block after a charge: what was bought is written to a file of the working
-    folder, or of the system's for temporary files, and stderr says where.  A signal that asks the
-    process to end is an interrupt; more of them change nothing until the file is there.
+    folder, or of the system's for temporary files, and stderr says where.  Where the block has said
+    that it is written (:class:`Kept`), stderr names that place and there is no other file.  A
+    signal that asks the process to end is an interrupt; more of them change nothing until the file
+    is there.
     """
     from jaxcd.privacy import paying, receipt_of
 
+    written = Kept()
     with _interrupted_by_signals() as saving:
         try:
             with paying():
-                yield
+                yield written
                 sys.stdout.flush()  # what is only shown is not kept while it waits to be written
         except BaseException as error:
             saving.append(True)
             receipt = receipt_of(error)
-            if receipt is not None:
+            if receipt is not None and written.where:
+                tell(f"{_spent(receipt)}; {written.where}", error=True)
+            elif receipt is not None:
                 _save(receipt)
             elif isinstance(error, KeyboardInterrupt):
                 tell("jaxcd: nothing was spent", error=True)
@@ -72,12 +83,16 @@ def _interrupted_by_signals() -> Iterator[list[bool]]:
             signal.signal(number, handler)
 
 
-def _save(receipt: Any) -> None:
-    stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S-%f")
-    spent = (
+def _spent(receipt: Any) -> str:
+    return (
         f"jaxcd: epsilon={receipt.spent.epsilon:.6g}, delta={receipt.spent.delta:g} was "
         "spent before the run ended"
     )
+
+
+def _save(receipt: Any) -> None:
+    stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S-%f")
+    spent = _spent(receipt)
     refused = ""
     for folder in (Path.cwd, tempfile.gettempdir):  # the first may be gone, or take no file
         try:
