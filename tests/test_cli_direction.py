@@ -366,6 +366,24 @@ def test_a_screen_that_fails_leaves_the_certificate(
     assert code == 2 and "guarantee" in out
 
 
+def test_a_private_run_says_what_cells_that_are_no_numbers_count_as(
+    command: CommandLine, tmp_path: Path
+) -> None:
+    """In words that do not depend on the cells: whether a column is text is not told."""
+    words = [PAIR, "--epsilon 1 --method reci", BOUNDS]
+    said = []
+    for cell in ("0.1", "abc"):
+        table = tmp_path / "t.csv"
+        table.write_text("dose,response\n" + "".join(f"{cell},{i % 7 / 7}\n" for i in range(300)))
+        shown = command.shows("direction", table, words)
+        said += [line for line in shown.splitlines() if line.startswith("cells ")]
+    assert len(said) == 2 and len(set(said)) == 1
+    assert "a column of text so as a constant" in said[0] and "not checked" in said[0]
+    open_run = command.refuses("'dose'", "direction", table, PAIR, "--no-privacy --method reci")
+    assert "abc" in open_run
+    assert "a column of text" in command.shows("direction --help").replace("\n", " ")
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that takes nothing")
 def test_an_answer_that_waits_in_a_full_output_is_kept(
     command: CommandLine, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

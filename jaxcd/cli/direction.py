@@ -40,6 +40,13 @@ SCORES = {
     "iqr": "LogIQRScore",
 }
 
+# Of every private run, whatever the cells are (PRIVACY.md S).
+_OTHER_CELLS = (
+    'what is no number counts as the domain\'s "other", else as the middle of the bounds, and a '
+    "column of text so as a constant; it is not checked here, which would tell of records: "
+    "`jaxcd check` tells their owner"
+)
+
 _Bounds = tuple[tuple[float, float], tuple[float, float]]
 
 
@@ -94,7 +101,9 @@ def direction(
 
     Both must be numbers, and no ids or dates: the domain says what they are. In a private run a
     cell that is no number counts as the domain's "other", else as the middle of
-    the bounds: saying where it stands would tell of a record.
+    the bounds: saying where it stands would tell of a record. So a column of text counts as a
+    constant, is paid for, and is not refused; `jaxcd check FILE --domain FILE` tells the owner of
+    the rows before.
     """
     from jaxcd.cli import options, paid
     from jaxcd.pairwise import or_neither
@@ -412,6 +421,7 @@ def _show(
         lines.append(("differs", f"from the method without privacy: {_differs(result)}"))
         simulated = "simulated from the seed: not for release"
         lines.append(("noise", "secure, from the operating system" if secure else simulated))
+        lines.append(("cells", _OTHER_CELLS))
     least, rate = result.info["least_margin"], result.info["error_rate"]
     answer = _words(result, x, y)
     if answer == NO_EVIDENCE and _words(named, x, y) != NO_EVIDENCE:
