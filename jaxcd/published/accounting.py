@@ -79,10 +79,10 @@ class SievePrices:
         )
 
 
-def _advanced(n_rounds: int, epsilon: float, delta: float) -> float:
+def _advanced(n_rounds: int, epsilon: float, log_delta: float) -> float:
     """sqrt(2 k ln(1 / delta)) epsilon + k epsilon (e^epsilon - 1); infinite where it overflows."""
     drift = math.expm1(epsilon) if epsilon < 700 else math.inf
-    return math.sqrt(2 * n_rounds * math.log(1 / delta)) * epsilon + (
+    return math.sqrt(2 * n_rounds * -log_delta) * epsilon + (
         n_rounds * epsilon * drift if n_rounds else 0.0
     )
 
@@ -91,11 +91,11 @@ def svt_total(n_rounds: int, epsilon: float, delta: float) -> float:
     """SVT-PC's total: sqrt(2 k ln(1 / delta)) epsilon + k epsilon (e^epsilon - 1) after k
     separations.
     """
-    return _advanced(n_rounds, epsilon, delta)
+    return _advanced(n_rounds, epsilon, math.log(delta))
 
 
 def sieve_total(n_rounds: int, epsilon: float, delta: float) -> float:
     """Priv-PC's total after k passes of the sieve: for each half sqrt(2 k ln(2 / delta))
     epsilon/2 + k epsilon/2 (e^(epsilon/2) - 1).
     """
-    return 2 * _advanced(n_rounds, epsilon / 2, delta / 2)
+    return 2 * _advanced(n_rounds, epsilon / 2, math.log(delta) - math.log(2))

@@ -94,7 +94,7 @@ def order_prices(
     from scipy import optimize  # slow to import, and needed here only
 
     counts = np.asarray(n_tests, dtype=np.float64)
-    width = math.sqrt(2 * math.log(1 / delta))
+    width = math.sqrt(-2 * math.log(delta))
 
     def spent(prices: np.ndarray) -> float:
         return float(np.sum(counts * prices**2 + width * np.sqrt(counts) * np.abs(prices)))
@@ -178,7 +178,7 @@ class _CurateRun(DecisionRun):
             else:
                 self._n_edges -= 1
                 frontier.separate(separating)
-        width = math.sqrt(2 * self.n_charged * math.log(1 / self._delta))
+        width = math.sqrt(-2 * self.n_charged * math.log(self._delta))
         self.charged.append(self.n_charged * price**2 + width * price)
         self.exhausted = sum(self.charged) >= self._budget
 

@@ -58,6 +58,13 @@ def test_wrong_options(method: Any, option: str, value: Any) -> None:
     assert option in str(caught.value)
 
 
+@pytest.mark.parametrize("method", [each for each, (_, own) in OWN.items() if "delta" in own])
+def test_the_smallest_delta_that_a_float_holds(method: Any) -> None:
+    """One over it is infinite, and its logarithm is a number."""
+    run = method(OWN[method][0](60), epsilon=1.0, key=jax.random.key(0), delta=5e-324)
+    assert math.isfinite(run.cost.epsilon) and run.cost.delta == 5e-324
+
+
 @pytest.mark.parametrize("method", OWN)
 def test_what_is_no_table(method: Any) -> None:
     with pytest.raises(OptionError, match="data"):
