@@ -523,6 +523,25 @@ def test_a_search_of_randomised_records_states_their_guarantee(by: str, tmp_path
     assert "randomised_records" not in plain.info and "no privacy" in str(plain)
 
 
+def test_the_ledger_explains_what_it_holds(tmp_path: Path) -> None:
+    """A sum of epsilons needs no other account, and names none."""
+    data = jaxcd.networks.load("cancer").sample(200, key=jax.random.key(0))
+    for budget, others in ((jaxcd.Budget(1.0), False), (jaxcd.Budget(1.0, 1e-6), True)):
+        run = jaxcd.pc(
+            data,
+            test=jaxcd.CovarianceNorm(),
+            decider=jaxcd.SparseVector(),
+            budget=budget,
+            key=None,
+            max_level=0,
+        )
+        page = _Page((run.save(tmp_path / str(others)) / "report.html").read_text("utf-8")).text
+        assert "epsilon of each" in page and "Each was charged before" in page
+        for words in ("rho of each", "zero-concentrated"):
+            assert (words in page) == others
+        assert "ZCDP" not in page  # all have an epsilon of their own
+
+
 class _Stub(Certified, SimpleNamespace):
     pass
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,7 +18,7 @@ from .events import (
     ZCDPEvent,
 )
 
-__all__ = ["event_of_row", "event_row"]
+__all__ = ["event_of_row", "event_row", "number_of", "whole_of"]
 
 
 def event_row(event: PrivacyEvent, accounting: Accounting = Accounting.ZCDP) -> dict[str, object]:
@@ -56,6 +57,30 @@ def event_row(event: PrivacyEvent, accounting: Accounting = Accounting.ZCDP) -> 
     return row
 
 
+def number_of(value: object) -> float:
+    """A number of a file: of JSON, or the text of one that JSON has not; ValueError for others,
+    such as the text "2", which reads as a number and was not written here.
+    """
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(value, str) and not math.isfinite(number := float(value)):
+        return number
+    raise ValueError(f"{value!r} is no number")
+
+
+def whole_of(value: object) -> int:
+    """A whole number of a file; ValueError for others."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise ValueError(f"{value!r} is no whole number")
+
+
+def _truth(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise ValueError(f"{value!r} is neither true nor false")
+
+
 def event_of_row(row: Mapping[str, object]) -> PrivacyEvent:
     """The inverse of :func:`event_row`; KeyError, TypeError or ValueError where a part is missing
     or of another kind.
@@ -64,13 +89,13 @@ def event_of_row(row: Mapping[str, object]) -> PrivacyEvent:
     if "law" in row:
         record = MechanismRecord(
             Law(row["law"]),
-            float(row["sensitivity"]),  # type: ignore[arg-type]
-            float(row["pad"]),  # type: ignore[arg-type]
-            float(row["grid"]),  # type: ignore[arg-type]
-            int(row["dimension"]),  # type: ignore[call-overload]
-            bool(row["integral"]),
-            tuple(float(scale) for scale in row["scales"]),  # type: ignore[attr-defined]
-            float(row["rate"]),  # type: ignore[arg-type]
+            number_of(row["sensitivity"]),
+            number_of(row["pad"]),
+            number_of(row["grid"]),
+            whole_of(row["dimension"]),
+            _truth(row["integral"]),
+            tuple(number_of(scale) for scale in row["scales"]),  # type: ignore[attr-defined]
+            number_of(row["rate"]),
             tuple(dict(row.get("channel", {})).items()),  # type: ignore[call-overload]
             str(row.get("condition", "")),
         )
@@ -83,7 +108,7 @@ def event_of_row(row: Mapping[str, object]) -> PrivacyEvent:
     }
     kind = kinds[str(row["mechanism"])]
     sizes = {"ZCDP": "rho", "Gaussian": "rho", "Failure": "delta"}
-    size = float(row[sizes.get(str(row["mechanism"]), "epsilon")])  # type: ignore[arg-type]
+    size = number_of(row[sizes.get(str(row["mechanism"]), "epsilon")])
     more = {"n_choices": row["n_choices"]} if "n_choices" in row else {}
     event: PrivacyEvent = kind(size, str(row["label"]), record=record, **more)
     return event

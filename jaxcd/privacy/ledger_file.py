@@ -48,7 +48,7 @@ from ..json_files import parsed
 from ..places import check_folder_takes, force_folder, real_path
 from .budget import Accounting, Budget, PrivacyCost, Relation, Unit, accounting_of
 from .certificate import certificate_of
-from .event_rows import event_of_row, event_row
+from .event_rows import event_of_row, event_row, number_of, whole_of
 from .events import PrivacyEvent
 from .ledger import PrivacyFilter, check_event, refusal
 from .limits import Limits, Sums, room_left, total_guarantee, total_spent
@@ -294,14 +294,14 @@ class LedgerFile(PrivacyFilter):
     def _open(self, header: Mapping[str, Any]) -> None:
         self._data_set: str = header["data_set"]
         self._budget = Budget(
-            float(header["epsilon"]),
-            float(header["delta"]),
+            number_of(header["epsilon"]),
+            number_of(header["delta"]),
             Relation(header["relation"]),
-            max_rows_per_person=int(header["max_rows_per_person"]),
+            max_rows_per_person=whole_of(header["max_rows_per_person"]),
             accounting=Accounting(header.get("accounting", Accounting.ZCDP.value)),
             unit=Unit(header.get("unit", Unit.ROW.value)),
         )
-        self._failure_delta = float(header["failure_delta"])
+        self._failure_delta = number_of(header["failure_delta"])
         if not (_is_name(self._data_set) and 0 <= self._failure_delta <= self._budget.delta):
             raise ValueError
         self._limits = Limits.of(self._budget, failure_delta=self._failure_delta)
@@ -312,7 +312,7 @@ class LedgerFile(PrivacyFilter):
         prices += [record[name] for name in ("gdp_rho", "delta") if name in record]
         words = [record["time"], record.get("analysis", ""), *record.get("claims", ())]
         if (
-            any(isinstance(price, bool) or not float(price) >= 0 for price in prices)
+            any(not number_of(price) >= 0 for price in prices)
             or not all(isinstance(word, str) for word in words)
             or not isinstance(record.get("secure", True), bool)
         ):

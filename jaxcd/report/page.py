@@ -93,6 +93,8 @@ def report_page(
     private = guarantee["epsilon"] != "inf"
     script = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
+    gaussian = guarantee.get("accounting") == "gaussian"
+    by_rho = bool(guarantee["delta"]) or any("epsilon" not in row for row in ledger)
     confidence = graph.get("confidence")
     joined = {name for a, _, b in graph["edges"] for name in (a, b)}
     given = given_edges(privacy["settings"])
@@ -104,7 +106,7 @@ def report_page(
         records=_records(privacy),
         under=_under(_condition(guarantee)),
         is_latent=is_latent,
-        gaussian=guarantee.get("accounting") == "gaussian",
+        gaussian=gaussian,
         by_person=privacy.get("public", {}).get("counts") == "people",
         picture=base64.b64encode(picture).decode("ascii"),
         alone=[name for name in graph["names"] if name not in joined],
@@ -143,10 +145,15 @@ def report_page(
                 row["count"],
                 row.get("mechanism", ""),
                 _number(row.get("epsilon")),
-                _number(row.get("gdp_rho", row.get("rho"))),
+                *([_number(row.get("gdp_rho", row.get("rho")))] if by_rho else ()),
             ]
             for row in ledger
         ],
+        ledger_headings=[
+            *("event", "times", "kind", "epsilon of each"),
+            *(["rho of each"] if by_rho else ()),
+        ],
+        ledger_words=_ledger_words(ledger, gaussian=gaussian, by_rho=by_rho),
         n_events=sum(row["count"] for row in ledger),
         settings=[
             *(
@@ -165,6 +172,18 @@ def report_page(
             for entry in graph["separating_sets"]
         ],
     )
+
+
+def _ledger_words(ledger: Sequence[Mapping[str, Any]], *, gaussian: bool, by_rho: bool) -> str:
+    """What its numbers are; of those that it has."""
+    words = "Each was charged before its noise was drawn."
+    if any("epsilon" not in row for row in ledger):
+        kind = "Gaussian" if gaussian else "ZCDP"
+        words += f" A {kind} event (Gaussian noise) has no epsilon of its own."
+    if by_rho:
+        kind = "Gaussian" if gaussian else "zero-concentrated"
+        words += f" rho is the price of an event in {kind} differential privacy."
+    return words
 
 
 def _edges(graph: Mapping[str, Any], given: Given) -> dict[str, Any]:

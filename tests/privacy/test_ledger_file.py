@@ -612,7 +612,10 @@ def parts_of_one(path: Path) -> tuple[dict, dict]:
 WRONG_PARTS = [
     *({"head": {"failure_delta": x}} for x in ("inf", "nan", -1, 1e-5, [], None)),
     *({"head": {"data_set": x}} for x in ("", None, 3, "\ud800")),
-    *({"head": {"epsilon": x}} for x in (0, "nan", 10**400, [])),
+    *({"head": {"epsilon": x}} for x in (0, "nan", "2", True, 10**400, [])),
+    *({"head": {"delta": x}} for x in ("0", False, None)),
+    *({"head": {"failure_delta": x}} for x in ("0", False)),
+    *({"head": {"max_rows_per_person": x}} for x in ("2", 2.5, True)),
     *({"row": {"epsilon": x}} for x in ("x", -1, True, None, 10**400)),
     *({"row": {"rho": x}} for x in ("x", "nan", True, None, 10**400)),
     *({"row": {"gdp_rho": x}} for x in ("x", "nan", [])),
@@ -621,6 +624,10 @@ WRONG_PARTS = [
     *({"row": {"claims": x}} for x in (None, 3, [[]], [3])),
     *({"row": {"secure": x}} for x in (None, "yes")),
     *({"row": {"label": x}} for x in ("\ud800",)),
+    *({"row": {name: "0.5"}} for name in ("epsilon", "rho", "sensitivity", "pad", "grid", "rate")),
+    *({"row": {"dimension": x}} for x in ("1", 1.5, True)),
+    *({"row": {"integral": x}} for x in ("yes", 1)),
+    *({"row": {"scales": x}} for x in (["4.0"], "4")),
     {"row": {"channel": [1]}},
 ]
 
