@@ -173,3 +173,30 @@ def test_other_refusals():
     )
     with pytest.raises(OptionError, match="has been paid for"):
         jaxcd.order_mcmc(bought, budget=jaxcd.Budget(1.0), key=key)
+
+
+def test_progress_is_told_of_every_part_and_changes_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    options = {"budget": NONE, "key": jax.random.key(0), "n_steps": 30, "burn_in": 10}
+    data = four_columns(100)
+    silent, steps = jaxcd.order_mcmc(data, **options), []
+    found = jaxcd.order_mcmc(data, **options, progress=steps.append)
+    assert found.graph == silent.graph and found.info == silent.info
+    assert np.array_equal(found.confidence.directed, silent.confidence.directed)
+    told: dict[str, list] = {}
+    for step in steps:
+        told.setdefault(step.words, []).append(step.progress)
+    assert list(told)[:3] == [
+        "first candidates: column",
+        "families, round 1: column",
+        "walk for candidates, round 1: move",
+    ]
+    assert told["families, round 1: column"] == [(v, 4) for v in range(4)]
+    for chain in (1, 2):
+        parts = told[f"chain {chain} of 2: move"]
+        assert parts[0] == (0, 40) and all(done < 40 for done, _ in parts)
+    assert capsys.readouterr().out == ""
+    jaxcd.order_mcmc(data, **options, progress=True)
+    assert "chain 2 of 2: move (1 of 40)\n" in capsys.readouterr().out
+    refused(OptionError, "progress", jaxcd.order_mcmc, data, **options, progress="yes")

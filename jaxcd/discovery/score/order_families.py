@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -35,10 +36,14 @@ class OrderFamilies:
     """The families of each node and their sums over subsets of the nodes before it (bit masks)."""
 
     def __init__(
-        self, score: LocalScore, candidates: np.ndarray, limits: Limits | None = None
+        self,
+        score: LocalScore,
+        candidates: np.ndarray,
+        limits: Limits | None = None,
+        tell: Callable[[int], None] = lambda node: None,
     ) -> None:
         """The score has the required parents of ``limits`` in every family, and none of them among
-        its candidates."""
+        its candidates.  ``tell`` is called with each node before its families are scored."""
         self.score, self.d = score, len(score.names)
         self.limits = Limits.of(None, score.names) if limits is None else limits
         self.inside: list[list[int]] = []
@@ -48,6 +53,7 @@ class OrderFamilies:
         ] = []  # (2^m, 1 + outside): of S, and of S with one parent from outside
         self.sums: list[np.ndarray] = []
         for v in range(self.d):
+            tell(v)
             pool = score.candidates(v)
             inside = [u for u in pool if candidates[u, v]]
             outside = [u for u in pool if not candidates[u, v]]
@@ -149,14 +155,17 @@ class OrderFamilies:
         return self._parents(v, int(masks[row]), allowed[column])
 
 
-def first_candidates(score: LocalScore, most: int) -> np.ndarray:
+def first_candidates(
+    score: LocalScore, most: int, tell: Callable[[int], None] = lambda node: None
+) -> np.ndarray:
     """All possible parents where they are few; else those that a forward selection takes, and the
-    nodes that take v, while there is room.
+    nodes that take v, while there is room.  ``tell`` is called with each node before its selection.
     """
     d = len(score.names)
     result = np.zeros((d, d), dtype=bool)
     wide = [v for v in range(d) if len(score.candidates(v)) > most]
     for v in range(d):
+        tell(v)
         pool = list(score.candidates(v))
         chosen: tuple[int, ...] = () if v in wide else tuple(pool)
         value = score.local(v, ())

@@ -32,13 +32,14 @@ from __future__ import annotations
 import enum
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from jaxcd.checks import is_whole
+from jaxcd.discovery.result import Step
 from jaxcd.discovery.score.limits import Limits
 from jaxcd.discovery.score.order_families import (
     MOST_COUNTED,
@@ -54,6 +55,9 @@ from jaxcd.scores.base import tie
 __all__ = ["Move", "OrderPosterior", "StructurePrior", "linear_extensions", "sample_orders"]
 
 _MOST_CANDIDATES = 16  # 65,536 subsets a node
+_TOLD = 20
+
+Progress = bool | Callable[[Step], None]
 
 
 class Move(enum.Enum):
@@ -235,6 +239,29 @@ def _graph(families: Mapping[int, tuple[float, tuple[int, ...]]]) -> tuple[float
     return math.fsum(value for value, _ in families.values()), adjacency
 
 
+def _teller(progress: Progress) -> Callable[[Step], None]:
+    if not isinstance(progress, bool) and not callable(progress):
+        raise OptionError(
+            f"progress = {progress!r} is neither True, False nor a function of a Step"
+        )
+    return progress if callable(progress) else print if progress else lambda step: None
+
+
+def _nodes(tell: Callable[[Step], None], words: str, total: int) -> Callable[[int], None]:
+    return lambda done: tell(Step(words, (done, total)))
+
+
+def _moves(tell: Callable[[Step], None], words: str, total: int) -> Callable[[int], None]:
+    """Of so many moves about twenty are told."""
+    every = max(total // _TOLD, 1)
+
+    def moved(done: int) -> None:
+        if done % every == 0:
+            tell(Step(words, (done, total)))
+
+    return moved
+
+
 def _whole(argument: str, value: Any, least: int) -> int:
     if not is_whole(value, least):
         raise OptionError(f"{argument} = {value!r} is not a whole number from {least}; give one")
@@ -253,6 +280,7 @@ def sample_orders(
     candidates: np.ndarray | None = None,
     max_candidates: int = 12,
     knowledge: Knowledge | None = None,
+    progress: Progress = False,
 ) -> OrderPosterior:
     """Samples orders of the variables, and from them the posterior probabilities of arcs and the
     best DAG.
@@ -273,6 +301,8 @@ def sample_orders(
             selection.  One parent of each family may always come from outside.
         max_candidates: the most candidates of a node, 1 to 16; tables have 2^max_candidates rows.
         knowledge: what is known before; orders and families that do not fit have no weight.
+        progress: True prints a line now and then; a function is called with each
+            :class:`jaxcd.discovery.Step`.
 
     Returns:
         Probabilities, the best DAG, and what shows whether the chains have mixed.
@@ -325,21 +355,30 @@ def sample_orders(
             f"candidates must be bool ({d}, {d}) with at most max_candidates = {most} in a "
             "column; name fewer, or none"
         )
+    tell = _teller(progress)
     start = (
-        first_candidates(score, most) if candidates is None else np.array(candidates, dtype=bool)
+        first_candidates(score, most, _nodes(tell, "first candidates: column", d))
+        if candidates is None
+        else np.array(candidates, dtype=bool)
     )
     pilot, *others = [np.random.default_rng([seed, chain]) for chain in range(n_chains + 1)]
-    families, top, n_expansions, left_out = _expanded(score, start, most, burn_in, pilot, limits)
+    families, top, n_expansions, left_out = _expanded(
+        score, start, most, burn_in, pilot, limits, tell
+    )
 
     counted: dict[bytes, int] = {}
     sums, weights, squares = np.zeros((n_chains, d, d)), np.zeros(n_chains), 0.0
     trace = np.empty((n_chains, n_steps // thin))
     chains = [_Chain(families, rng.permutation(d).tolist(), rng) for rng in others]
     for place, chain in enumerate(chains):
-        for _ in range(burn_in):
+        n_moves = burn_in + trace.shape[1] * thin
+        moved = _moves(tell, f"chain {place + 1} of {n_chains}: move", n_moves)
+        for done in range(burn_in):
+            moved(done)
             chain.step()
         for kept in range(trace.shape[1]):
-            for _ in range(thin):
+            for done in range(thin):
+                moved(burn_in + kept * thin + done)
                 chain.step()
             trace[place, kept] = chain.log_weight
             top = _better(top, chain.best())
@@ -391,6 +430,7 @@ def _expanded(
     n_steps: int,
     rng: np.random.Generator,
     limits: Limits,
+    tell: Callable[[Step], None],
 ) -> tuple[OrderFamilies, tuple[float, np.ndarray], int, list[tuple[int, int]]]:
     """Candidates with the parents of the best DAG among them; the tables, that DAG, rounds, and
     arcs that had no room.
@@ -399,11 +439,15 @@ def _expanded(
     order = rng.permutation(len(candidates)).tolist()
     top: tuple[float, np.ndarray] = (-math.inf, np.zeros_like(candidates))
     for round_ in itertools.count():
-        families = OrderFamilies(score, candidates, limits)
+        words = f"round {round_ + 1}"
+        scored = _nodes(tell, f"families, {words}: column", len(candidates))
+        families = OrderFamilies(score, candidates, limits, scored)
         chain = _Chain(families, order, rng)
         top = _better(top, chain.best())
         seen = np.zeros(candidates.shape)
-        for _ in range(n_steps):
+        moved = _moves(tell, f"walk for candidates, {words}: move", n_steps)
+        for done in range(n_steps):
+            moved(done)
             chain.step()
             top = _better(top, chain.best())
             seen += chain.arcs()

@@ -24,7 +24,7 @@ from jaxcd.discovery.repeating import repeatable
 from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.discovery.score.exact_search import exact_search as exact_search_on
 from jaxcd.discovery.score.limits import Limits
-from jaxcd.discovery.score.order_mcmc import OrderPosterior, StructurePrior, sample_orders
+from jaxcd.discovery.score.order_mcmc import OrderPosterior, Progress, StructurePrior, sample_orders
 from jaxcd.errors import OptionError, PrivacyError
 from jaxcd.graphs import Knowledge, MixedGraph
 from jaxcd.privacy import NO_PRIVACY, Budget, NoPrivacy, open_account
@@ -264,6 +264,7 @@ def order_mcmc(
     prior: StructurePrior = StructurePrior.ORDER_MODULAR,
     max_candidates: int = 12,
     knowledge: Knowledge | None = None,
+    progress: Progress = False,
 ) -> DiscoveryResult:
     """Posterior probabilities of arcs, by Markov chain Monte Carlo over orders of the variables.
 
@@ -297,6 +298,8 @@ def order_mcmc(
             outside.
         knowledge: what is known before; public.  The posterior is that of the orders and DAGs that
             fit.
+        progress: True prints a line for each column whose families are scored, and about twenty
+            for each chain; a function is called with each :class:`jaxcd.discovery.Step`.
 
     Returns:
         A result whose ``graph`` is the CPDAG of the best DAG seen, with all orientations that the
@@ -351,6 +354,7 @@ def order_mcmc(
         prior=prior,
         max_candidates=max_candidates,
         knowledge=searched.knowledge,
+        progress=progress,
     )
     options = {
         "score": found.score,
