@@ -189,9 +189,10 @@ def oriented_as_known(
 ) -> OrientedAsKnown:
     """Colliders, what is known, and Meek's rules, for PC.
 
-    Where something is known there is no directed cycle, unless what is known of these edges makes
-    one by itself: colliders of which an arrow lies on a cycle are left open, and no rule closes
-    one.  Those on a cycle with a known arrow contradict it.
+    There is no directed cycle, unless what is known of these edges makes one by itself: colliders
+    of which an arrow lies on a cycle are left open, and no rule closes one.  Those on a cycle with
+    a known arrow contradict it.  Skeleton and separating sets of a DAG close none, and so give its
+    CPDAG as without this.
     """
     differing = conflicting_triples(
         known, skeleton, separating_sets=separating_sets, ambiguous=ambiguous
@@ -206,7 +207,7 @@ def oriented_as_known(
         paths = directed_paths(graph.marks)
         around = paths & paths.T
         closing = graph.directed & around & ~known.arrow
-        if not (known.arrow.any() and closing.any()):
+        if not closing.any():
             break
         told = around[:, (graph.directed & around & known.arrow).any(axis=1)].any(axis=1)
         for a, b, c in unshielded_triples(skeleton):
@@ -215,7 +216,5 @@ def oriented_as_known(
             if collider and not {(a, b, c), (c, b, a)} & skipped and closing[[i, k], j].any():
                 left_open.append((a, b, c))
                 conflicts += [(a, b, c)] if told[j] else []
-    graph = apply_meek_rules(
-        graph, ambiguous=(*ambiguous, *left_open), acyclic=bool(known.arrow.any())
-    )
+    graph = apply_meek_rules(graph, ambiguous=(*ambiguous, *left_open), acyclic=True)
     return OrientedAsKnown(graph, (*conflicts, *differing.noncolliders), tuple(left_open))

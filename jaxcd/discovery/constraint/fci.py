@@ -125,8 +125,10 @@ def fci(
         progress: True prints a line a level; a function is called with each LevelRecord.
 
     Returns:
-        A DiscoveryResult whose graph is a PAG and whose ``separating_sets`` hold every pair that is
-        not adjacent.  ``info["rule_counts"]``: marks written by each rule;
+        A DiscoveryResult whose graph is a PAG, without a directed cycle and without an arrowhead at
+        an ancestor of the other end, whatever the answers were, unless the knowledge writes one.
+        Its ``separating_sets`` hold every pair that is not adjacent.  ``info["rule_counts"]``:
+        marks written by each rule;
         ``info["ambiguous_triples"]``: unshielded triples that were taken neither for colliders nor
         for non-colliders; ``info["knowledge_conflicts"]``: those on which data and knowledge
         differ.

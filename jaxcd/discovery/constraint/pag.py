@@ -91,11 +91,11 @@ def orient_pag(
             default, for no limit.  With a limit marks may be missing; none becomes wrong.
         knowledge: what is known before; see :class:`Knowledge` for what it says about a PAG.  A
             collider of the separating sets that contradicts it is not written, and is listed.
-            Where it writes a mark, no rule writes one that makes a node an ancestor of another and
-            no ancestor of it.
 
     Returns:
-        An OrientedPag.
+        An OrientedPag.  Whatever the separating sets are, no rule writes marks that make a node an
+        ancestor of another and no ancestor of it: there is no directed cycle, and no arrowhead at
+        an ancestor of the other end, unless the knowledge itself writes one.
 
     Raises:
         GraphError: for unknown names or malformed triples.
@@ -131,7 +131,6 @@ def orient_pag(
     counts: Counter[str] = Counter(
         {rule.name: 0 for rule in (COLLIDERS, *(rule for stage in STAGES for rule in stage))}
     )
-    is_known = bool(known.arrow.any() or known.tail.any())
     marks = np.where(known.arrow, np.int8(Mark.ARROW), circles.marks)
     marks = np.where(known.tail, np.int8(Mark.TAIL), marks)
     before, marks = marks, COLLIDERS(marks, at_first)
@@ -143,7 +142,7 @@ def orient_pag(
             place = 0
             while place < len(rules):
                 before, marks = marks, rules[place](marks, evidence)
-                if is_known:
+                if (marks != before).any():
                     marks = _ancestral(before, marks)
                 n_written = int((marks != before).sum())
                 counts[rules[place].name] += n_written

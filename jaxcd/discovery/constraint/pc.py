@@ -82,16 +82,18 @@ def pc(
         knowledge: what is known before; public.  A pair that is forbidden both ways is not joined
             and not asked, and a pair with a required edge is joined and not asked; a forbidden
             direction orients its edge the other way.  Knowledge wins over the data: a collider that
-            contradicts it, or closes a directed cycle with it, is not written; where it orients an
-            edge, a cycle is left only if it makes one by itself.  Separating sets hold no column of
+            contradicts it, or closes a directed cycle with it, is not written; a cycle is left only
+            if it makes one by itself.  Separating sets hold no column of
             a tier later than both ends.  Tiers are read of joined pairs: what they imply along a
             path through a column without a tier, :func:`jaxcd.discovery.oriented_by_knowledge` adds
             to a CPDAG.
         progress: True prints a line a level; a function is called with each LevelRecord.
 
     Returns:
-        A DiscoveryResult.  ``separating_sets`` holds every pair that is not joined, but for those
-        that the knowledge keeps apart: the triples across these are ambiguous.
+        A DiscoveryResult.  Its graph has no directed cycle, whatever the answers were: colliders of
+        answers that contradict each other, of which an arrow lies on a cycle, are taken neither for
+        colliders nor for non-colliders.  ``separating_sets`` holds every pair that is not joined,
+        but for those that the knowledge keeps apart: the triples across these are ambiguous.
         ``info["ambiguous_triples"]``: unshielded triples that were taken neither for colliders nor
         for non-colliders; ``info["knowledge_conflicts"]``: those on which data and knowledge
         differ.
