@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import PurePath
 
-__all__ = ["DECIMAL_COMMAS", "TEXT_FILES", "separator_of", "with_point"]
+__all__ = ["DECIMAL_COMMAS", "TEXT_FILES", "separator_of", "told_separator", "with_point"]
 
 TEXT_FILES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 """How the names of text files end."""
@@ -16,6 +16,7 @@ taken."""
 
 _OTHERS = (DECIMAL_COMMAS, "\t", "|")
 _QUOTED = re.compile(r'"[^"]*(?:"|\Z)')
+_TOLD = re.compile(r"sep=([,;|\t])(?:[\r\n]|\Z)")
 _LINE_ENDS = re.compile(r"[\r\n]")
 _WITH_COMMA = re.compile(r"\s*[-+]?\d*,\d+(?:[eE][-+]?\d+)?\s*")
 
@@ -33,6 +34,17 @@ def separator_of(path: PurePath, header: str) -> str:
     plain = _QUOTED.sub("", _LINE_ENDS.split(header, maxsplit=1)[0])
     found = (mark for mark in (",", *_OTHERS) if mark in plain)
     return next(found, ",")
+
+
+def told_separator(header: str) -> str | None:
+    """What the first line names as the separator where it is such a line as spreadsheets write,
+    sep=;, and no header; None for any other.
+
+    Args:
+        header: how the file begins; the first line counts.
+    """
+    found = _TOLD.match(header)
+    return found.group(1) if found else None
 
 
 def with_point(cell: str) -> str:

@@ -35,7 +35,13 @@ from numpy.typing import NDArray
 from jaxcd.checks import counted, shown_list
 from jaxcd.data.arrow import raw_column, raw_columns
 from jaxcd.data.columns import RawColumn
-from jaxcd.data.csv_separators import DECIMAL_COMMAS, TEXT_FILES, separator_of, with_point
+from jaxcd.data.csv_separators import (
+    DECIMAL_COMMAS,
+    TEXT_FILES,
+    separator_of,
+    told_separator,
+    with_point,
+)
 from jaxcd.data.dataset import Dataset, from_raw_columns, reads_strictly
 from jaxcd.data.domain import Domain, as_domain
 from jaxcd.data.frames import checked_names
@@ -60,7 +66,8 @@ def read_csv(
     r"""Read a data file: UTF-8 text with a header (.csv, .tsv; also .gz), or parquet.
 
     Commas stand between columns.  A header without commas may have semicolons, tabs or upright bars
-    (|) instead, and .tsv files have tabs.  With semicolons, a cell such as 4,5 is the number 4.5.
+    (|) instead, and .tsv files have tabs; a line sep=; above the header names another, as
+    spreadsheets write it.  With semicolons, a cell such as 4,5 is the number 4.5.
     An empty cell, NA, N/A, NaN or null is a missing value unless the domain declares it as a level.
 
     Args:
@@ -269,11 +276,14 @@ def _read_csv_columns(path: Path, layout: _Layout) -> tuple[RawColumn, ...]:
     try:
         _check_encoding(path)
         header = _first_line(path)
-        layout.separator = separator_of(path, header)
+        told = told_separator(header)
+        layout.separator = separator_of(path, header) if told is None else told
         if layout.strict:
             with open_text(path) as handle:
+                _skip(handle, told)
                 return _columns_of_rows(_strict_records(handle, layout.separator), path, layout)
         with open_text(path, errors="replace", newline=_line_end(header)) as handle:
+            _skip(handle, told)
             return _columns_of_rows(_all_records(handle, layout), path, layout)
     except UnicodeDecodeError:
         raise DataError(f"file {str(path)!r} {no_utf8(b'')}") from None
@@ -289,6 +299,12 @@ def _first_line(path: Path) -> str:
     """What stands before the first line feed: with more lines, where carriage returns end them."""
     with open_text(path, errors="replace", newline="\n") as handle:
         return handle.readline().rstrip("\r\n")
+
+
+def _skip(handle: IO[str], told: str | None) -> None:
+    """Leaves out a first line that is no header: it names the separator."""
+    if told is not None:
+        handle.readline()
 
 
 def _line_end(header: str) -> str:

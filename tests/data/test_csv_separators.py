@@ -76,6 +76,29 @@ def test_the_same_cells_as_with_commas(
     assert same(found, read_csv(tmp_path / "commas.csv", domain=DOMAIN, strict=strict))
 
 
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_a_first_line_that_names_the_separator_is_no_header(
+    tmp_path: Path, separator: str, end: str, strict: bool
+) -> None:
+    """As spreadsheets write it; the header may hold other separators then."""
+    text = text_of(separator, ROWS[:2]).replace("\r\n", end)
+    plain, told = tmp_path / "plain.tsv", tmp_path / "told.tsv"
+    plain.with_suffix(".csv").write_text(text_of(",", ROWS[:2]), newline="")
+    told.write_bytes(f"\ufeffsep={separator}{end}{text}".encode())
+    told.with_suffix(".csv").write_bytes(told.read_bytes())
+    expected = read_csv(plain.with_suffix(".csv"), domain=DOMAIN, strict=strict)
+    for file in (told, told.with_suffix(".csv")):
+        found = read_csv(file, domain=DOMAIN, strict=strict)
+        assert found.n_samples == 2 and same(found, expected)
+    body = text.partition(end)[2]
+    told.write_bytes((f"sep={separator}{end}{text}" + body * 1_000).encode())
+    assert read_csv(told, domain=DOMAIN).n_samples == 2_002  # for a large file, too
+    told.write_text(f"sep={separator}{end}")
+    refused(DataError, "is empty", read_csv, told)
+
+
 def test_a_large_file(tmp_path: Path) -> None:
     """Files of some size are read by another reader, where commas separate."""
     rows = [(f"{i % 300 / 100}", "a, b", str(i % 3 + 1)) for i in range(20_000)]
