@@ -32,6 +32,7 @@ from jaxcd.cli.privatize import privatize
 from jaxcd.cli.searching import search
 from jaxcd.cli.shared import (
     AsJson,
+    Encoding,
     LedgerPath,
     MissingReading,
     MostRowsPerPerson,
@@ -128,7 +129,8 @@ def _warn(message: Warning | str, category: type[Warning], *_: object, **__: obj
 
 
 _ARGUMENTS = (
-    "accounting|algorithm|clip|force|latent|linear|max_rows_per_person|missing|outcome_level|unit"
+    "accounting|algorithm|clip|encoding|force|latent|linear|max_rows_per_person|missing|"
+    "outcome_level|unit"
 )
 _OTHERWISE = {"n_samples": "--rows", "n_draws": "--draws"}
 """Arguments whose options have other names."""
@@ -154,6 +156,7 @@ def _in_options(message: str, options: Mapping[str, str]) -> str:
         lambda found: options[found[1]] + (" " if found[2] else ""),
         message,
     )
+    message = re.sub(r"\bread_csv\(path, (.*?)\)", r"\1", message)
     message = re.sub("\\bAccounting\\.(\\w+)", lambda found: found[1].lower(), message)
     return re.sub(
         rf"\b({_ARGUMENTS})=(?:True\b|(['\"]?)(\w+)\2)",
@@ -207,6 +210,7 @@ def discover(
     domain: Annotated[
         Path | None, option("Domain file: the declared levels and bounds of FILE's columns.")
     ] = None,
+    encoding: Encoding = "utf-8",
     network: Annotated[
         str | None,
         option("Built-in network to sample instead: cancer, earthquake, asia or survey."),
@@ -376,6 +380,7 @@ def discover(
         hide=tuple(hide or ()),
         table=table,
         snapshot=snapshot,
+        encoding=encoding,
     )
     reading = Missing.of(missing)
     loaded = source.load(budget=budget, pag=asked.finds_pag)

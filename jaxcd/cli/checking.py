@@ -10,13 +10,25 @@ from typing import Annotated, Any
 
 import typer
 
-from jaxcd.cli.shared import AsJson, DomainFile, OwnersTable, OwnersTableName, argument, tell
+from jaxcd.cli.shared import (
+    AsJson,
+    DomainFile,
+    Encoding,
+    OwnersTable,
+    OwnersTableName,
+    argument,
+    tell,
+)
 
 __all__ = ["check", "verify"]
 
 
 def check(
-    file: OwnersTable, domain: DomainFile, table: OwnersTableName = None, as_json: AsJson = False
+    file: OwnersTable,
+    domain: DomainFile,
+    table: OwnersTableName = None,
+    encoding: Encoding = "utf-8",
+    as_json: AsJson = False,
 ) -> None:
     """List the cells that fit no declaration, for the owner of the data: what this prints is NOT
     private.
@@ -30,7 +42,8 @@ def check(
     from jaxcd.data.checking import check_columns
 
     declared = jaxcd.Domain.read(domain)
-    found = check_columns(*tables.columns(file, table=table), domain=declared)
+    read = tables.columns(file, table=table, encoding=encoding)
+    found = check_columns(*read, domain=declared)
     if as_json:
         print(json.dumps(found.to_json_dict(), indent=2, allow_nan=False))
     else:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from jaxcd.cli.shared import (
     AsJson,
+    Encoding,
     File,
     LedgerPath,
     MostRowsPerPerson,
@@ -69,6 +70,7 @@ def direction(
     domain: Annotated[
         Path | None, option("Domain file with the bounds, instead of --bounds.")
     ] = None,
+    encoding: Encoding = "utf-8",
     score: Annotated[
         str | None, option("Of anm: hsic, spearman, kendall or iqr. (Default: hsic.)")
     ] = None,
@@ -144,7 +146,9 @@ def direction(
     total = options.ledger(ledger, budget=budget)
     noise, key = options.randomness(seed=seed, simulated=simulated_noise)
     check_one_file(file)
-    columns, left_out = _columns(file, x, y, declared=declared, private=not no_privacy)
+    columns, left_out = _columns(
+        file, x, y, declared=declared, private=not no_privacy, encoding=encoding
+    )
     with paid.kept():
         named = _run(
             method,
@@ -295,7 +299,7 @@ def _declared(
 
 
 def _columns(
-    file: Path, x: str, y: str, *, declared: tuple[Any, Any] | None, private: bool
+    file: Path, x: str, y: str, *, declared: tuple[Any, Any] | None, private: bool, encoding: str
 ) -> tuple[list[np.ndarray], int]:
     """The two columns as numbers, and how many rows were left out of both.
 
@@ -308,7 +312,7 @@ def _columns(
     from jaxcd.data.columns import encode
     from jaxcd.data.readers import read_columns
 
-    raws, _ = read_columns(file, strict=not private, only=(x, y))
+    raws, _ = read_columns(file, strict=not private, only=(x, y), encoding=encoding)
     found, gone = [], np.zeros(raws[0].n_samples, dtype=np.bool_)
     for raw, column in zip(raws, declared or (Numeric(), Numeric()), strict=True):
         cells, missing = encode(raw, column, strict=not private, clip=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Annotated
 
-from jaxcd.cli.shared import OwnersTable, OwnersTableName, listed, option, tell
+from jaxcd.cli.shared import Encoding, OwnersTable, OwnersTableName, listed, option, tell
 from jaxcd.errors import OptionError
 
 __all__ = ["draft"]
@@ -31,6 +31,7 @@ public, and a cell that does not fit is read by the domain's rule. Next:
 def draft(
     file: OwnersTable,
     table: OwnersTableName = None,
+    encoding: Encoding = "utf-8",
     out: Annotated[Path, option("Domain file to write.")] = Path("domain.json"),
     drop: Annotated[
         list[str] | None, option("Column to leave out; may be repeated.", metavar="NAME")
@@ -59,7 +60,9 @@ def draft(
     from jaxcd.data.drafting import draft_of_columns
 
     only = None if columns is None else listed(columns)
-    found = draft_of_columns(*tables.columns(file, table=table), drop=drop or (), only=only)
+    found = draft_of_columns(
+        *tables.columns(file, table=table, encoding=encoding), drop=drop or (), only=only
+    )
     out.parent.mkdir(parents=True, exist_ok=True)
     found.domain.write(out)
     ignored = len(found.domain.ignored)
@@ -75,6 +78,8 @@ def draft(
         about = f"{note.column}: " if note.column else ""
         tell(f"- {about}{note.words}.")
     words, state = quote(str(file)), ""
+    if encoding.lower() != "utf-8":
+        words += f" --encoding {quote(encoding)}"
     if tables.is_table(file, table=table, snapshot=None):
         words += "" if table is None else f" --table {quote(table)}"
         state = f" --rows {found.n_samples} --snapshot {date.today()}"

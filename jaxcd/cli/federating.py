@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from jaxcd.cli.shared import (
     AsJson,
     DomainFile,
+    Encoding,
     MostRowsPerPerson,
     SimulatedNoiseFlag,
     TotalDelta,
@@ -40,6 +41,7 @@ def federate(
     ],
     domain: DomainFile,
     out: Annotated[Path, option("File (.npz) for the release, to be searched as any other.")],
+    encoding: Encoding = "utf-8",
     epsilon: TotalEpsilon = None,
     delta: TotalDelta = None,
     max_rows_per_person: MostRowsPerPerson = None,
@@ -78,6 +80,7 @@ def federate(
 
     import jaxcd
     from jaxcd.cli import options, paid, screen
+    from jaxcd.data.readers import text_encoding
     from jaxcd.federated import Coordinator, Federation, ProcessLine, SiteFile, with_site_column
     from jaxcd.places import written_whole
 
@@ -108,6 +111,7 @@ def federate(
             site_column,
             charged_to.get(name),
             seed if simulated_noise else None,
+            text_encoding(encoding),
         )
         for name, path in zip(names, files, strict=True)
     ]

@@ -250,7 +250,8 @@ class Loaded:
 @dataclass(frozen=True)
 class Source:
     """Where the data comes from: exactly one of ``file``, ``network`` and ``bif``.  hide: columns
-    of a network's sample to drop.  table, snapshot: of a file that is not read whole.
+    of a network's sample to drop.  table, snapshot: of a file that is not read whole.  encoding: of
+    one that is, and a text.
     """
 
     file: Path | None
@@ -263,6 +264,7 @@ class Source:
     hide: tuple[str, ...] = ()
     table: str | None = None
     snapshot: str | None = None
+    encoding: str = "utf-8"
 
     @property
     def _stays(self) -> bool:
@@ -284,6 +286,7 @@ class Source:
                 "the option"
             )
         if self.file is None:
+            tables.check_no_encoding("a network's sample", self.encoding)
             if self.rows is not None and not self.rows >= 1:
                 raise OptionError(f"--rows {self.rows} is too few; give at least 1")
             if self.domain is not None or self.clip:
@@ -333,7 +336,10 @@ class Source:
         private = isinstance(budget, jaxcd.Budget)
         if not (self._stays or file.is_file()):
             raise DataError(f"file {str(file)!r} does not exist; check the path")
-        how = _HOW_TO_DECLARE.format(file=shlex.quote(str(file)))
+        words = shlex.quote(str(file))
+        if self.encoding.lower() != "utf-8":
+            words += f" --encoding {shlex.quote(self.encoding)}"
+        how = _HOW_TO_DECLARE.format(file=words)
         domain = None if self.domain is None else domain_of(self.domain, declared=private)
         if private and domain is None and not self._stays:
             raise PrivacyError(
@@ -342,13 +348,16 @@ class Source:
                 "or use --no-privacy"
             )
         if self._stays:
+            tables.check_no_encoding(file, self.encoding)
             table = tables.opened(
                 file, domain, table=self.table, rows=self.rows, snapshot=self.snapshot
             )
             return Loaded(table, f"{file}, {table.n_samples:,} rows where they are", None)
         # Without privacy every cell that does not fit is reported; in a private run such an error
         # would tell of a record.
-        data = jaxcd.read_csv(file, domain=domain, clip=self.clip, strict=not private)
+        data = jaxcd.read_csv(
+            file, domain=domain, clip=self.clip, strict=not private, encoding=self.encoding
+        )
         kind = "" if domain is None or not domain.declared else " of a declared domain"
         counted = counted_words(budget.unit if isinstance(budget, jaxcd.Budget) else Unit.ROW)
         n = f"{public_count(data, budget):,} {counted}"

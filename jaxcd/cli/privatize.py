@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from jaxcd.cli.shared import (
     DomainFile,
+    Encoding,
     File,
     SimulatedNoiseFlag,
     number_option,
@@ -72,6 +73,7 @@ def privatize(
         str | None,
         option("Of geometric-combined: manhattan, euclidean or chebyshev. (Default: manhattan.)"),
     ] = None,
+    encoding: Encoding = "utf-8",
     bins: Annotated[
         list[str] | None,
         option(
@@ -130,7 +132,7 @@ def privatize(
     )
     total = None if ledger is None else options.ledger(ledger, budget=jaxcd.Budget(1.0))
     # Totally: whether a cell fits its declaration must not show.
-    data = jaxcd.read_csv(file, domain=declared)
+    data = jaxcd.read_csv(file, domain=declared, encoding=encoding)
     noise = jaxcd.SimulatedNoise(jax.random.key(seed)) if simulated_noise else None
     with paid.kept():
         found = local.privatize(

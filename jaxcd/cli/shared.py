@@ -123,6 +123,13 @@ DomainFile = Annotated[
     Path, option("Domain file: the declared levels and bounds of FILE's columns.")
 ]
 File = Annotated[Path, argument("Table: .csv, .tsv (also .gz) or .parquet.")]
+Encoding = Annotated[
+    str,
+    option(
+        "Encoding of a text file: utf-8, or one whose letters have one byte each, such as latin1 "
+        "or cp1252. It is not guessed."
+    ),
+]
 OwnersTable = Annotated[
     Path,
     argument(

@@ -12,10 +12,16 @@ from jaxcd.cli.shared import check_one_file
 from jaxcd.data.columns import RawColumn
 from jaxcd.data.csv_separators import TEXT_FILES
 from jaxcd.data.engines import parquet_files
-from jaxcd.data.readers import columns_of_arrow, read_columns, read_parquet_files
+from jaxcd.data.readers import (
+    UTF_8,
+    columns_of_arrow,
+    read_columns,
+    read_parquet_files,
+    text_encoding,
+)
 from jaxcd.errors import DataError, OptionError
 
-__all__ = ["columns", "is_table", "opened"]
+__all__ = ["check_no_encoding", "columns", "is_table", "opened"]
 
 _DATABASES = (".duckdb", ".ddb", ".db")
 # Connections, open until the command ends: before DuckDB 2 a relation did not hold its own.
@@ -68,21 +74,25 @@ def opened(
     return jaxcd.Table(found, domain=domain, n_samples=rows, snapshot=snapshot)
 
 
-def columns(file: Path, *, table: str | None) -> tuple[tuple[RawColumn, ...], tuple[str, ...]]:
+def columns(
+    file: Path, *, table: str | None, encoding: str = UTF_8
+) -> tuple[tuple[RawColumn, ...], tuple[str, ...]]:
     """All columns of FILE, whatever the cells are, and what had to be repaired in the layout of a
     csv file: for the owner, and whole in memory.
 
     Args:
         file: a data file, a folder or a pattern of parquet files, or a DuckDB file.
         table: the name of a table or view of a DuckDB file.
+        encoding: of a text file.
 
     Raises:
-        OptionError: a table is not named, or does not fit the file.
+        OptionError: a table is not named, or does not fit the file, or the encoding does not.
         DataError: there is no such file or table, or it cannot be read at all.
     """
     no_lake = table is None and file.is_dir() and not any(file.glob("*.parquet"))
     if no_lake or not is_table(file, table=table, snapshot=None):
-        return read_columns(file, strict=False)
+        return read_columns(file, strict=False, encoding=encoding)
+    check_no_encoding(file, encoding)
     found = _found(file, table)
     if isinstance(found, Path):
         files = parquet_files(found)
@@ -99,6 +109,12 @@ def columns(file: Path, *, table: str | None) -> tuple[tuple[RawColumn, ...], tu
             "rows; try SELECT * FROM it there"
         ) from None
     return columns_of_arrow(rows), ()
+
+
+def check_no_encoding(what: object, encoding: str) -> None:
+    """Refuses an encoding that is not the usual one, where no text file is read."""
+    if text_encoding(encoding) != UTF_8:
+        raise OptionError(f"--encoding is for a text file, and {what} is none; drop it")
 
 
 def _found(file: Path, table: str | None) -> Any:

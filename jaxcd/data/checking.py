@@ -25,7 +25,7 @@ from jaxcd.data.columns import (
 )
 from jaxcd.data.domain import Domain
 from jaxcd.data.looks import id_words
-from jaxcd.data.readers import more_repairs, read_columns
+from jaxcd.data.readers import UTF_8, more_repairs, read_columns
 from jaxcd.errors import DomainError
 
 __all__ = ["CheckedFile", "Misfit", "check_columns", "check_file"]
@@ -120,18 +120,20 @@ class CheckedFile:
         }
 
 
-def check_file(path: str | Path, *, domain: Domain) -> CheckedFile:
+def check_file(path: str | Path, *, domain: Domain, encoding: str = UTF_8) -> CheckedFile:
     """Find every cell of a data file that fits no declaration; the counterpart of total reading
     (:mod:`jaxcd.data.columns`).
 
     Args:
         path: as for ``read_csv``.
         domain: the declaration, or a draft of one.
+        encoding: as for ``read_csv``.
 
     Returns:
         What was found; not private.
 
     Raises:
+        OptionError: ``encoding`` is none that is read.
         DataError: The file cannot be read at all, or has no rows.
         DomainError: ``domain`` is none.
     """
@@ -139,7 +141,7 @@ def check_file(path: str | Path, *, domain: Domain) -> CheckedFile:
         raise DomainError(
             f"domain: a {type(domain).__name__} is not a Domain; read one with Domain.read"
         )
-    return check_columns(*read_columns(path, strict=False), domain=domain)
+    return check_columns(*read_columns(path, strict=False, encoding=encoding), domain=domain)
 
 
 def check_columns(

@@ -43,7 +43,7 @@ from jaxcd.data.looks import (
     stands_alone,
 )
 from jaxcd.data.number_spellings import has_leading_zero, plainly, spelling_of
-from jaxcd.data.readers import REPLACED, more_repairs, read_columns
+from jaxcd.data.readers import REPLACED, UTF_8, more_repairs, read_columns
 from jaxcd.errors import DomainError, OptionError
 
 __all__ = ["Draft", "Note", "draft_domain", "draft_of_columns", "draft_of_file"]
@@ -146,7 +146,11 @@ class _Cells:
 
 
 def draft_of_file(
-    path: str | Path, *, drop: Sequence[str] = (), only: Sequence[str] | None = None
+    path: str | Path,
+    *,
+    drop: Sequence[str] = (),
+    only: Sequence[str] | None = None,
+    encoding: str = UTF_8,
 ) -> Draft:
     """Draft a domain for a data file.
 
@@ -154,15 +158,17 @@ def draft_of_file(
         path: As for ``read_csv``.
         drop: As for :func:`draft_domain`.
         only: As for :func:`draft_domain`.
+        encoding: As for ``read_csv``.
 
     Returns:
         The draft; its notes name the rows that are not written as the header says, too.
 
     Raises:
         DataError: The file cannot be read at all, or its header is not one.
-        OptionError: As for :func:`draft_domain`.
+        OptionError: As for :func:`draft_domain`, or as for ``read_csv``.
     """
-    return draft_of_columns(*read_columns(path, strict=False), drop=drop, only=only)
+    read = read_columns(path, strict=False, encoding=encoding)
+    return draft_of_columns(*read, drop=drop, only=only)
 
 
 def draft_of_columns(

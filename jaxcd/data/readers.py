@@ -17,6 +17,7 @@ too.  A carriage return ends a line only where it ends the header.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
@@ -52,6 +53,15 @@ from jaxcd.json_files import is_utf16, no_utf8
 from jaxcd.places import check_there
 
 ROWS_AT_A_TIME = 20_000
+UTF_8 = "utf-8"
+_ENCODINGS = frozenset(
+    codecs.lookup(name).name
+    for name in (
+        *(UTF_8, "ascii", "mac-roman", "koi8-r", "koi8-u"),
+        *(f"iso-8859-{part}" for part in range(1, 17) if part != 12),
+        *(f"cp{page}" for page in (437, 850, 852, 858, 866, *range(1250, 1259))),
+    )
+)
 REPLACED = "\ufffd"
 """Stands for bytes that are no UTF-8."""
 
@@ -62,8 +72,9 @@ def read_csv(
     domain: Domain | str | Path | None = None,
     strict: bool | None = None,
     clip: bool = False,
+    encoding: str = UTF_8,
 ) -> Dataset:
-    r"""Read a data file: UTF-8 text with a header (.csv, .tsv; also .gz), or parquet.
+    r"""Read a data file: text with a header (.csv, .tsv; also .gz), or parquet.
 
     Commas stand between columns.  A header without commas may have semicolons, tabs or upright bars
     (|) instead, and .tsv files have tabs; a line sep=; above the header names another, as
@@ -79,6 +90,8 @@ def read_csv(
             :meth:`Dataset.from_frame`; None takes False for a declared domain.
         clip: Whether a number beyond its column's bounds counts as the bound, as for
             :meth:`Dataset.from_frame`.
+        encoding: Of a text file, which is not guessed from its cells: UTF-8, or one whose letters
+            have one byte each, such as "latin1" or "cp1252".  Public.
 
     Returns:
         The data with its columns in the domain's order.
@@ -88,7 +101,7 @@ def read_csv(
             ``strict``, a row of another length.
         FormatError: If the domain file is malformed.
         DomainError: If the domain file declares no domain.
-        OptionError: ``path`` is no path.
+        OptionError: ``path`` is no path, or ``encoding`` none that is read.
 
     Example:
         >>> import jaxcd, pathlib, tempfile
@@ -109,7 +122,8 @@ def read_csv(
     numbers = None
     if isinstance(domain, Domain):
         numbers = [name for name, column in domain.columns.items() if column.takes_numbers]
-    raws = list(read_columns(path, strict=reads_strictly(domain, strict), numbers=numbers)[0])
+    strictly = reads_strictly(domain, strict)
+    raws = list(read_columns(path, strict=strictly, numbers=numbers, encoding=encoding)[0])
     return from_raw_columns(raws, domain=domain, strict=strict, clip=clip)
 
 
@@ -119,6 +133,7 @@ def read_columns(
     strict: bool,
     only: Sequence[str] | None = None,
     numbers: Collection[str] | None = (),
+    encoding: str = UTF_8,
 ) -> tuple[tuple[RawColumn, ...], tuple[str, ...]]:
     """The columns of a data file, and what total reading had to repair in the file's layout
     (sensitive: it names rows).
@@ -128,8 +143,9 @@ def read_columns(
             none of a name, or several.
         numbers: the columns of a csv file that may be given as numbers, where each cell is one or
             is missing; None: those that have too many for levels.
+        encoding: of a text file, as for :func:`read_csv`.
     """
-    path = Path(path)
+    path, encoding = Path(path), text_encoding(encoding)
     name = path.name.lower()
     if path.is_dir():
         check_there(path, wanted="a table (.csv, .tsv or .parquet)", of="*.[cpt][sa][vr]*")
@@ -140,10 +156,16 @@ def read_columns(
     if not path.is_file():
         raise DataError(f"file {str(path)!r} does not exist; check the path")
     if name.endswith((".parquet", ".pq")):
+        if encoding != UTF_8:
+            raise OptionError(
+                f"encoding = {encoding!r} is for text files, and {str(path)!r} is none; leave it "
+                "out"
+            )
         return _read_parquet(path, only), ()
-    if (columns := well_formed_columns(path, only, numbers)) is not None:
-        return columns, ()
-    layout = _Layout(strict, only)
+    if encoding == UTF_8:
+        if (columns := well_formed_columns(path, only, numbers)) is not None:
+            return columns, ()
+    layout = _Layout(strict, only, encoding)
     return _read_csv_columns(path, layout), tuple(layout.repairs)
 
 
@@ -227,19 +249,58 @@ def _opened(path: Path) -> Any:
     return gzip.open(path, "rb") if path.name.lower().endswith(".gz") else path.open("rb")
 
 
-def _check_encoding(path: Path) -> None:
-    """Refuses a file that says of itself that it is UTF-16."""
+def text_encoding(encoding: object) -> str:
+    """The usual name of an encoding that is read.
+
+    One whose letters have several bytes would not do, but for UTF-8: a byte that is none of its own
+    could take the end of its line along, and so change the record behind it.
+
+    Raises:
+        OptionError: it is another.
+    """
+    try:
+        found = codecs.lookup(str(encoding)).name
+    except (LookupError, ValueError):
+        found = ""
+    if not isinstance(encoding, str) or found not in _ENCODINGS:
+        raise OptionError(
+            f"encoding = {encoding!r} is none that is read; give UTF-8, or one whose letters have "
+            "one byte each, such as 'latin1', 'iso-8859-15' or 'cp1252' (windows-1252)"
+        )
+    return found
+
+
+def _check_start(path: Path, encoding: str) -> None:
+    """Refuses a file that says of itself that it is UTF-16, or UTF-8 where it should be another."""
     with _opened(path) as handle:
-        start = handle.read(2)
+        start = handle.read(3)
     if is_utf16(start):
         raise DataError(f"file {str(path)!r} {no_utf8(start)}")
+    if encoding != UTF_8 and start == codecs.BOM_UTF8:
+        raise DataError(
+            f"file {str(path)!r} begins as UTF-8 text does, and not as {encoding}; leave encoding "
+            "out"
+        )
 
 
-def open_text(path: Path, *, errors: str = "strict", newline: str = "") -> IO[str]:
+def open_text(
+    path: Path, *, errors: str = "strict", newline: str = "", encoding: str = UTF_8
+) -> IO[str]:
     """Open a text file, unpacking it where the name ends in .gz; a leading byte-order mark is
     dropped.
     """
-    return io.TextIOWrapper(_opened(path), encoding="utf-8-sig", errors=errors, newline=newline)
+    name = "utf-8-sig" if encoding == UTF_8 else encoding
+    return io.TextIOWrapper(_opened(path), encoding=name, errors=errors, newline=newline)
+
+
+def _not_as_said(path: Path, encoding: str) -> DataError:
+    """Of a text whose bytes are no letters."""
+    if encoding != UTF_8:
+        return DataError(f"file {str(path)!r} is not {encoding} text; name its own encoding")
+    return DataError(
+        f"file {str(path)!r} {no_utf8(b'')}, or name its encoding: "
+        "read_csv(path, encoding='latin1')"
+    )
 
 
 class _Layout:
@@ -247,9 +308,10 @@ class _Layout:
     repair that is noted.
     """
 
-    def __init__(self, strict: bool, only: Sequence[str] | None) -> None:
+    def __init__(self, strict: bool, only: Sequence[str] | None, encoding: str) -> None:
         self.strict = strict
         self.only = only
+        self.encoding = encoding
         self.separator = ","
         self.repairs: list[str] = []
 
@@ -274,19 +336,21 @@ def more_repairs(repairs: Sequence[str], shown: int) -> tuple[str, ...]:
 
 def _read_csv_columns(path: Path, layout: _Layout) -> tuple[RawColumn, ...]:
     try:
-        _check_encoding(path)
-        header = _first_line(path)
+        encoding = layout.encoding
+        _check_start(path, encoding)
+        header = _first_line(path, encoding)
         told = told_separator(header)
         layout.separator = separator_of(path, header) if told is None else told
         if layout.strict:
-            with open_text(path) as handle:
+            with open_text(path, encoding=encoding) as handle:
                 _skip(handle, told)
                 return _columns_of_rows(_strict_records(handle, layout.separator), path, layout)
-        with open_text(path, errors="replace", newline=_line_end(header)) as handle:
+        end = _line_end(header)
+        with open_text(path, errors="replace", newline=end, encoding=encoding) as handle:
             _skip(handle, told)
             return _columns_of_rows(_all_records(handle, layout), path, layout)
     except UnicodeDecodeError:
-        raise DataError(f"file {str(path)!r} {no_utf8(b'')}") from None
+        raise _not_as_said(path, layout.encoding) from None
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise DataError(f"file {str(path)!r} is not a complete gzip file; pack it again") from None
     except OSError as error:
@@ -295,9 +359,9 @@ def _read_csv_columns(path: Path, layout: _Layout) -> tuple[RawColumn, ...]:
         ) from None
 
 
-def _first_line(path: Path) -> str:
+def _first_line(path: Path, encoding: str) -> str:
     """What stands before the first line feed: with more lines, where carriage returns end them."""
-    with open_text(path, errors="replace", newline="\n") as handle:
+    with open_text(path, errors="replace", newline="\n", encoding=encoding) as handle:
         return handle.readline().rstrip("\r\n")
 
 
@@ -434,7 +498,7 @@ def _columns_of_rows(
     if layout.only is None:
         # Names that differ in such bytes only have become one.
         if any(REPLACED in name and header.count(name) > 1 for name in header):
-            raise DataError(f"the header of file {str(path)!r} {no_utf8(b'')}")
+            raise DataError(f"the header of {_not_as_said(path, layout.encoding)}")
         try:
             names = checked_names(header)
         except DataError as error:

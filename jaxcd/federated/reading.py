@@ -30,6 +30,7 @@ class SiteFile:
         column: of the site's name, or None.
         ledger: of the owner's ledger file, made where there is none; or None.
         seed: of simulated noise, or None for secure noise.
+        encoding: of the table, where it is a text.
     """
 
     name: str
@@ -39,6 +40,7 @@ class SiteFile:
     column: str | None = None
     ledger: Path | None = None
     seed: int | None = None
+    encoding: str = "utf-8"
 
     def __call__(self) -> Site:
         """The site."""
@@ -49,7 +51,7 @@ class SiteFile:
             ledger = LedgerFile(
                 self.ledger, data_set=self.name if new else None, budget=budget if new else None
             )
-        data = read_csv(self.path, domain=Domain.read(self.domain))
+        data = read_csv(self.path, domain=Domain.read(self.domain), encoding=self.encoding)
         if self.column is not None:
             data = with_site(data, self.name, sites, column=self.column)
         noise = None if self.seed is None else SimulatedNoise(jax.random.key(self.seed))
