@@ -182,7 +182,7 @@ def _ledger_words(ledger: Sequence[Mapping[str, Any]], *, gaussian: bool, by_rho
         words += f" A {kind} event (Gaussian noise) has no epsilon of its own."
     if by_rho:
         kind = "Gaussian" if gaussian else "zero-concentrated"
-        words += f" rho is the price of an event in {kind} differential privacy."
+        words += f" rho is its price in {kind} differential privacy."
     return words
 
 
