@@ -16,6 +16,10 @@ cumulative sum and one scatter, with no shape and no number of steps that depend
 
 All sorts are of packed words (:mod:`jaxcd.ops.sorting`); everything up to the sums of a stratum
 stays on the device.
+
+A program is compiled for each number of rows and of strata, which takes longer than to run it on a
+few thousand rows.  Few rows are therefore filled up to a power of two with rows behind all others,
+in every sort, and strata with empty ones: whole numbers, so that no answer changes.
 """
 
 from __future__ import annotations
@@ -35,6 +39,9 @@ __all__ = ["StratumConcordance", "concordance"]
 _HALF = 32
 _LOW = (1 << _HALF) - 1
 _WHOLE = 1 << 53  # up to here floats tell whole numbers apart
+# Rows of a program, at least, and up to how many they are filled up to a power of two.
+_FEWEST, _FILLED_UP = 1 << 8, 1 << 12
+_FEWEST_STRATA = 1 << 6  # where there are several
 
 
 class StratumConcordance(NamedTuple):
@@ -137,6 +144,15 @@ def _ordered(values: np.ndarray) -> np.ndarray:
     return values.astype(np.float64)
 
 
+def _power_of_two(size: int) -> int:
+    """The least one from ``size`` on."""
+    return 1 << (size - 1).bit_length()
+
+
+def _filled_up(values: np.ndarray, size: int, rest: float) -> np.ndarray:
+    return np.pad(values, (0, size - len(values)), constant_values=rest)
+
+
 def concordance(
     x: np.ndarray, y: np.ndarray, stratum: np.ndarray | None = None, n_strata: int = 1
 ) -> StratumConcordance:
@@ -157,16 +173,19 @@ def concordance(
     if stratum is None:
         stratum = np.zeros(n, dtype=np.int32)
     counts = np.bincount(stratum, minlength=n_strata)
+    rows = max(_power_of_two(n), _FEWEST) if n <= _FILLED_UP else n
+    strata = max(_power_of_two(len(counts)), _FEWEST_STRATA) if len(counts) > 1 else 1
     with double_precision():
         sums = np.asarray(
             _sums(
-                _ordered(x),
-                _ordered(y),
-                np.asarray(stratum, dtype=np.int32),
-                np.cumsum(counts),
-                stratified=n_strata > 1,
+                _filled_up(_ordered(x), rows, np.inf),
+                _filled_up(_ordered(y), rows, np.inf),
+                # behind all strata; where there is one only, no stratum is looked at
+                _filled_up(np.asarray(stratum, dtype=np.int32), rows, strata if strata > 1 else 0),
+                _filled_up(np.cumsum(counts), strata, n),
+                stratified=strata > 1,
             )
-        )
+        )[:, : len(counts)]
     discordant, tied_both, tied_x, tied_y, high_x, high_y, low_x, low_y = sums
     size = counts.astype(np.float64)
     pairs = counts * (counts - 1) // 2 - (tied_x + tied_y - tied_both) // 2 - 2 * discordant

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
-from jaxcd.ops.concordance import concordance
+from jaxcd.ops.concordance import _sums, concordance
 from tests.helpers import SEEDS
 
 
@@ -27,11 +27,11 @@ def cubes(values: np.ndarray) -> float:
 
 @st.composite
 def samples(draw):
-    n = draw(st.sampled_from([1, 2, 60]))  # few, each is compiled
+    n = draw(st.integers(1, 40) | st.integers(250, 262))  # programs of 256 and of 512 rows
     rng = np.random.default_rng(draw(SEEDS))
     distinct = draw(st.sampled_from([1, 2, 5, 1000]))
     x, y = rng.integers(0, distinct, (2, n)) * draw(st.sampled_from([1.0, 1e-9, 1e300]))
-    n_strata = draw(st.sampled_from([1, 4]))
+    n_strata = draw(st.integers(1, 4) | st.integers(62, 66))
     return x - draw(st.sampled_from([0.0, 1.0])), y, rng.integers(0, n_strata, n), n_strata
 
 
@@ -49,8 +49,17 @@ def test_concordance_is_that_of_pairs(sample):
         np.testing.assert_allclose(result.cubes_y[k], cubes(y[inside]), rtol=1e-12)
 
 
+def test_few_numbers_of_rows_share_a_program():
+    """A program takes a second to compile."""
+    rng = np.random.default_rng(0)
+    before = _sums._cache_size()
+    for n, n_strata in ((300, 1), (301, 1), (511, 1), (300, 2), (512, 3), (400, 64)):
+        concordance(*rng.normal(size=(2, n)), rng.integers(0, n_strata, n), n_strata)
+    assert _sums._cache_size() <= before + 2
+
+
 @settings(max_examples=30)
-@given(st.sampled_from([2, 60, 300]), st.integers(2, 50), SEEDS)
+@given(st.integers(2, 60) | st.integers(257, 300), st.integers(2, 50), SEEDS)
 def test_relation_to_scipy(n: int, distinct: int, seed: int):
     """tau-b = S / sqrt((n0 - ties in x)(n0 - ties in y)); tau-c = 2 S m / (n^2 (m - 1))."""
     rng = np.random.default_rng(seed)
