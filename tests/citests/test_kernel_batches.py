@@ -61,7 +61,7 @@ def test_a_batch_over_sets_is_what_its_queries_are_alone(reads):
 
 
 def test_a_pool_that_is_too_small_gives_the_same_answers(monkeypatch):
-    data = dataset(additive(100, 6))
+    data = dataset(additive(150, 6))
     queries = [Query.of(a, b) for a in range(6) for b in range(a)]
     test = jaxcd.HSIC(n_permutations=19)
     wanted = test.prepare(data, key=jax.random.key(0)).evaluate(0, queries, alpha=0.1)
@@ -95,7 +95,7 @@ def test_a_level_transfers_nothing_unasked(monkeypatch, reads):
 
     monkeypatch.setattr(kernel_batches.FeaturePool, "ask", guarded)
     options = dict(decider=jaxcd.Threshold(), budget=jaxcd.NO_PRIVACY, key=jax.random.key(0))
-    run = jaxcd.pc(dataset(additive(60, 4)), test=RCIT, max_level=0, **options)
+    run = jaxcd.pc(dataset(additive(150, 4)), test=RCIT, max_level=0, **options)
     assert run.info["n_tests"] > len(asked) and 0 < len(reads) <= 2 * len(asked)
 
 
