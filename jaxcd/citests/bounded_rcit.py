@@ -170,9 +170,9 @@ class _PreparedKernel(PreparedPermutationTest):
         """
         config = self._config
         targets = sorted({v for query in queries for v in (query.x, query.y)})
-        values = jnp.asarray(self._values[:, targets])
+        values = jax.device_put(self._values[:, targets])
         if given:
-            z = jnp.asarray(
+            z = jax.device_put(
                 self._values[:, list(given)] / np.array([self._scales[v] for v in given])
             )
             factor = gram.random_fourier_features(

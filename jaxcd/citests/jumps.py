@@ -236,7 +236,7 @@ def gain_needed(z: np.ndarray, terms: Sequence[Term]) -> float:
 def columns_of(z: np.ndarray, terms: Sequence[Term]) -> jax.Array:
     """The terms at each row of z (n, d): float64 (n, 16), zeros behind them."""
     with double_precision():
-        return term_columns(jnp.asarray(z), jnp.asarray(table_of(terms)))
+        return term_columns(*jax.device_put((z, table_of(terms))))
 
 
 def table_of(terms: Sequence[Term]) -> np.ndarray:

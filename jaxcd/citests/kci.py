@@ -25,7 +25,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy import special
 
@@ -172,7 +171,7 @@ class KCI(ProductTest):
                 found = of.regressions.standardised_residuals(given, found)
             with double_precision():
                 phi = hsic.centred_features(
-                    units.robust_unit(jnp.asarray(found[:, 0])), self._kernel()
+                    units.robust_unit(jax.device_put(found[:, 0])), self._kernel()
                 )
                 found = np.asarray(hsic.principal_features(phi, _COMPONENTS)).T
         if not given:

@@ -15,11 +15,10 @@ from __future__ import annotations
 import abc
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias, final
 
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
@@ -112,11 +111,7 @@ class Codes(Counted):
 
     @cached_property
     def _masks(self) -> contingency.LevelMasks:
-        masks = contingency.pack_levels(self._codes, self._cardinalities)
-        spare = contingency.spare_masks(masks.words.shape[0], self.n_samples)
-        if spare == 0:
-            return masks
-        return replace(masks, words=jnp.pad(masks.words, ((0, spare), (0, 0))))
+        return contingency.pack_levels(self._codes, self._cardinalities)
 
     def counts(self, sets: Sequence[Columns]) -> list[NDArray[np.int64]]:
         found: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)] * len(sets)

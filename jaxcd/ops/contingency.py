@@ -72,8 +72,9 @@ class LevelMasks:
     """A discrete data set as bit masks, and (made when first needed) as columns of codes.
 
     Args:
-        words: uint32 (1 + sum of cardinalities, n_words); row 0 is the mask of all rows, row
-            offsets[v] + a that of "variable v has level a".  Bits beyond the last row are zero.
+        words: uint32 (at least 1 + sum of cardinalities, n_words); row 0 is the mask of all rows,
+            row offsets[v] + a that of "variable v has level a".  Bits beyond the last row are zero,
+            and so are the masks behind the last level (:func:`spare_masks`).
         offsets: int32 (n_columns,).
         cardinalities: int32 (n_columns,).
         codes: integers (n_samples, n_columns).
@@ -97,7 +98,7 @@ class LevelMasks:
     @cached_property
     def columns(self) -> jax.Array:
         """The codes on the device, (n_columns, 32 n_words): :func:`byte_columns`."""
-        return jnp.asarray(byte_columns(self.codes, self.cardinalities, self.words.shape[1]))
+        return jax.device_put(byte_columns(self.codes, self.cardinalities, self.words.shape[1]))
 
 
 def pack_levels(codes: np.ndarray, cardinalities: Sequence[int]) -> LevelMasks:
@@ -108,7 +109,10 @@ def pack_levels(codes: np.ndarray, cardinalities: Sequence[int]) -> LevelMasks:
     """
     cards = np.asarray(cardinalities, dtype=np.int32)
     words = level_words(codes, cardinalities, n_words=words_of(codes.shape[0]))
-    return LevelMasks(jnp.asarray(words), level_offsets(cards), cards, codes)
+    # Filled up and put there without a program of this shape.
+    spare = spare_masks(len(words), codes.shape[0])
+    words = np.pad(words, ((0, spare), (0, 0))) if spare else words
+    return LevelMasks(jax.device_put(words), level_offsets(cards), cards, codes)
 
 
 def words_of(n_samples: int) -> int:

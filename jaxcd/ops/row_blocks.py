@@ -249,7 +249,7 @@ class RowBlocks:
                 below = self._mesh.total([counts], most=self.n, question="order")[0]
                 last = (below <= np.array(places)[:, None]).sum(axis=1) - 1
                 found = candidates[np.arange(len(places)), last]
-            return [float(value) for value in np.asarray(values_of(jnp.asarray(found)))]
+            return [float(value) for value in np.asarray(values_of(jax.device_put(found)))]
 
     def turned(
         self,

@@ -109,5 +109,5 @@ def hsic_pairs(
             for kernels in (series_u, series_v):
                 arrays.append(np.array([kernels[i].frequency for i in places]))
                 arrays.append(np.array([kernels[i].roots for i in places]))
-            parts.append(np.asarray(_hsic_block(*map(jnp.asarray, arrays))))
+            parts.append(np.asarray(_hsic_block(*jax.device_put(arrays))))
     return np.concatenate(parts)[:n_pairs]

@@ -207,10 +207,9 @@ def fit_pairs(
             arrays = x[rows], y[rows], training[rows].astype(np.float64)
             with one_blas_thread():
                 out = _fit_block(
-                    *map(jnp.asarray, arrays),
+                    *jax.device_put(arrays),
                     grid.frequency,
-                    jnp.asarray(grid.roots),
-                    jnp.asarray(penalties),
+                    *jax.device_put((grid.roots, np.asarray(penalties))),
                     bound,
                 )
                 parts.append([np.asarray(part) for part in out])

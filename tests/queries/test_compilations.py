@@ -15,7 +15,7 @@ import pytest
 
 import jaxcd
 from tests.catalogue import PRIVATE_DECIDERS, DeciderRow, discrete
-from tests.helpers import PLAIN, dependent, simulated
+from tests.helpers import PLAIN, coded, dependent, simulated
 
 _COMPILED: list[str] = []
 
@@ -56,6 +56,20 @@ def test_the_counter_counts():
     assert len(counted) >= 1
     with compilations() as counted:
         pass
+    assert len(counted) == 0
+
+
+def test_tables_of_other_levels_compile_nothing():
+    """Nor are masks filled up or put on a device by programs of their shape."""
+
+    def tables(*levels: int) -> None:
+        codes = np.random.default_rng(0).integers(0, levels, (400, len(levels)))
+        coded(codes, *levels).counts([(0, 1), (1, 2), (0, 1, 2)])
+
+    tables(2, 3, 4)
+    with compilations() as counted:
+        tables(3, 5, 2)
+        tables(6, 2, 3, 7)
     assert len(counted) == 0
 
 
