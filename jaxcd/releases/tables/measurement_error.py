@@ -131,10 +131,6 @@ class MeasurementErrorScore(GraphScore):
         """
         return several_levels(self._table.cardinalities, node)
 
-    def degrees_of_freedom(self, adjacency: np.ndarray) -> int:
-        """df(G), the number of free parameters of a DAG, bool (d, d)."""
-        return round(float(_n_free(self._table.cardinalities, adjacency[None])[0]))
-
     def prices(self, adjacencies: np.ndarray) -> np.ndarray:
         """What the parameters of DAGs cost: bool (G, d, d) in, float64 (G,) out, nats."""
         levels = self._table.cardinalities
