@@ -139,10 +139,11 @@ def threshold(sizes: Sequence[float], scale: float, error_rate: float) -> float:
     allowed = (error_rate * (m + 1) - 1) / m
     if allowed < 0:
         return math.inf
-    if allowed >= 1:
+    n_above = math.floor(allowed * m + 1e-9)
+    if n_above >= m:
         return 0.0
     if scale == 0:
-        return float(np.sort(sizes)[m - 1 - math.floor(allowed * m + 1e-9)])
+        return float(np.sort(sizes)[m - 1 - n_above])
     low, high = 0.0, max(sizes) + 40 * scale
     while high - low > 1e-9 * high:
         middle = (low + high) / 2

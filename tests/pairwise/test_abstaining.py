@@ -8,7 +8,7 @@ import math
 import jax
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import jaxcd
@@ -39,6 +39,7 @@ def test_decided_is_the_share_of_draws_beyond(scale: float, side: int) -> None:
 
 
 @settings(max_examples=60)
+@example([1.0, 2.0], 0.0, math.nextafter(1, 0))
 @given(
     st.lists(st.floats(0, 10), min_size=1, max_size=30),
     st.sampled_from([0.0, 0.1, 3.0]),
