@@ -61,8 +61,8 @@ _REPEATS = (
 )
 
 _NAME_REPLACED = (
-    "the name holds bytes that are no UTF-8: save the file as UTF-8, and draft anew, or the domain "
-    "will not fit the file once it is"
+    "the name holds bytes that are no UTF-8: save the file as UTF-8, or name its encoding "
+    "(--encoding), and draft anew, or the domain will not fit the file once that is done"
 )
 _OTHER_SPELLING = (
     "holds numbers in a spelling that is not read ({}); do so in the file, and draft anew"

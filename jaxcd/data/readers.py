@@ -124,6 +124,10 @@ def read_csv(
         numbers = [name for name, column in domain.columns.items() if column.takes_numbers]
     strictly = reads_strictly(domain, strict)
     raws = list(read_columns(path, strict=strictly, numbers=numbers, encoding=encoding)[0])
+    if isinstance(domain, Domain):
+        unknown = [raw.name for raw in raws if raw.name not in domain.columns_of_files]
+        if any(REPLACED in name for name in unknown):
+            raise DataError(f"the header of {_not_as_said(Path(path), encoding)}")
     return from_raw_columns(raws, domain=domain, strict=strict, clip=clip)
 
 

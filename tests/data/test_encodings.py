@@ -42,6 +42,16 @@ def test_a_file_is_read_in_the_encoding_that_is_named(
     assert draft_of_file(file, encoding=encoding).domain.names == DOMAIN.names
 
 
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_header_that_is_no_utf_8_names_the_cure(tmp_path: Path, strict: bool) -> None:
+    """The header is public.  A domain that was drafted from the same bytes fits them."""
+    file = written(tmp_path)
+    words = r"file .*t\.csv.*encoding='latin1'"
+    refused(DataError, words, read_csv, file, domain=DOMAIN, strict=strict)
+    drafted = Domain({"gr\ufffd\ufffde": Categorical(("klein",)), "stufe": Ordinal((1, 2))})
+    assert read_csv(file, domain=drafted, strict=False).n_samples == 40
+
+
 def test_a_large_file_is_read_so_too(tmp_path: Path) -> None:
     file = written(tmp_path)
     file.write_bytes(file.read_bytes() + "groß,1\n".encode("latin-1") * 20_000)
