@@ -42,7 +42,7 @@ from jaxcd.data.looks import (
     spelled_alike,
     stands_alone,
 )
-from jaxcd.data.number_spellings import has_leading_zero, plainly, spelling_of
+from jaxcd.data.number_spellings import has_leading_zero, may_be_thousands, plainly, spelling_of
 from jaxcd.data.readers import REPLACED, UTF_8, more_repairs, read_columns
 from jaxcd.errors import DomainError, OptionError
 
@@ -72,6 +72,10 @@ _MOST_UNITS = 2  # kg and KG; more of them are words
 _ZERO_FIRST = (
     "leading zeros: 01067 and 1067 are one number. If these are codes, such as postcodes, declare "
     "the column as categorical, with each code as text"
+)
+_IN_THOUSANDS = (
+    "three digits behind the point in every cell: where that means 48425, written 48.425 or "
+    "48,425, write 48425 in the file, and draft anew"
 )
 
 
@@ -379,6 +383,9 @@ def _numbers(cells: _Cells) -> _Found | None:
     missing, words = _declared_missing(cells, codes, more=bool(odd.values))
     if any(map(has_leading_zero, numbers.values)):
         words += (_ZERO_FIRST,)
+    thousands = [said for cell in numbers.values if (said := may_be_thousands(cell)) is not None]
+    if len(thousands) >= _ENOUGH and all(thousands):
+        words += (_IN_THOUSANDS,)
     if odd.values:
         words += (
             f"cells without a finite number, with their rows: {_listed(odd)}. A private run counts "

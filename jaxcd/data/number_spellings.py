@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-__all__ = ["has_leading_zero", "plainly", "spelling_of"]
+__all__ = ["has_leading_zero", "may_be_thousands", "plainly", "spelling_of"]
 
 _PLAIN = r"[-+]?\d+(?:\.\d+)?"
 _MONEY = r"[$€£¥]"
@@ -33,6 +33,8 @@ _CURES = {
     "unit": "units: write 12 kg as 12",
 }
 _ZERO_FIRST = re.compile(r"0\d+")
+_BELOW_A_THOUSAND = re.compile(r"[-+]?\d{1,3}")
+_IN_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}\.\d{3}")
 
 
 def spelling_of(cell: object) -> str | None:
@@ -57,3 +59,11 @@ def plainly(spellings: Iterable[str]) -> str:
 def has_leading_zero(cell: object) -> bool:
     """Whether a cell is of digits after a zero, as in codes that are no numbers: 01067."""
     return isinstance(cell, str) and bool(_ZERO_FIRST.fullmatch(cell.strip()))
+
+
+def may_be_thousands(cell: object) -> bool | None:
+    """Whether what reads as a number with three digits behind the point may be one of thousands:
+    48.425 for 48425.  None for one below a thousand, which both would write alike.
+    """
+    text = cell.strip() if isinstance(cell, str) else ""
+    return None if _BELOW_A_THOUSAND.fullmatch(text) else bool(_IN_THOUSANDS.fullmatch(text))

@@ -170,6 +170,28 @@ def test_leading_zeros_are_noted() -> None:
     assert "leading zeros" not in words_about(drafted([f"0.{k % 9}" for k in range(N)]))
 
 
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        ([f"{k + 1}.{k % 10}50" for k in range(N)], True),
+        ([f"{k + 1}.{k % 10}50" if k % 3 else f"{k % 9 + 1}50" for k in range(N)], True),
+        ([f"{k % 7}.{k % 10}50" for k in range(N)], False),  # 0.250
+        ([f"{k + 1}.{k % 10}5" for k in range(N)], False),
+        ([f"{k + 1}000" for k in range(N)], False),
+        ([f"{k % 3 + 1}.250" for k in range(N)], False),  # too few to tell
+    ],
+)
+def test_thousands_that_read_as_decimals_are_noted(cells: list[str], said: bool) -> None:
+    assert ("48425" in words_about(drafted(cells))) is said
+
+
+def test_thousands_of_a_file_with_semicolons_are_noted(tmp_path: Path) -> None:
+    """There a comma is decimal, and 48,425 is read as 48.425."""
+    rows = "".join(f"{k + 1},{k % 10}50;{k % 2}\n" for k in range(N))
+    (tmp_path / "t.csv").write_text(f"cost;b\n{rows}")
+    assert "48425" in words_about(draft_of_file(tmp_path / "t.csv"), "cost")
+
+
 IDS = [*(f"P{i // 2:03d}" for i in range(80)), "p001", " P001", "", "NA", "7", "7.0", " 7", "07"]
 ALIKE = ("'P001' and 'p001' and ' P001'", "'7' and '7.0' and ' 7' and '07'")
 
