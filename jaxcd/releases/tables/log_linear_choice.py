@@ -20,7 +20,6 @@ Source:
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from collections import defaultdict
@@ -347,15 +346,16 @@ def _unexplained(
     for s in rest:
         laws[s] = _scatter(expected.table(s), [levels[j] for j in s])
         laws[s][np.diag_indices_from(laws[s])] += noisy.variances[s]
-    rest = below({s: float(missed[s] @ np.linalg.solve(laws[s], missed[s])) for s in rest})
-    return list(
-        below(
-            {
-                s: float(missed[s] @ np.linalg.solve(laws[s] + directions.noise(s), missed[s]))
-                for s in rest
-            }
-        )
-    )
+    rest = below({s: _squared_length(missed[s], laws[s]) for s in rest})
+    return list(below({s: _squared_length(missed[s], laws[s] + directions.noise(s)) for s in rest}))
+
+
+def _squared_length(x: np.ndarray, law: np.ndarray) -> float:
+    """x' law^-1 x."""
+    from scipy import linalg  # slow to load
+
+    part = linalg.solve_triangular(np.linalg.cholesky(law), x, lower=True)
+    return float(part @ part)
 
 
 def _scatter(cells: np.ndarray, kind: Sequence[int]) -> np.ndarray:
@@ -363,25 +363,36 @@ def _scatter(cells: np.ndarray, kind: Sequence[int]) -> np.ndarray:
     known, float64 (entries, entries).
 
     Args:
-        cells: the table that is expected; no cell is certain: each counts half a row more.
-        kind: the number of levels of each column.
+        cells: the table that is expected; no cell is certain: each counts half a row more, and so
+            the covariance is at least half of the identity.
+        kind: the number of levels of each column, 2 or more.
     """
-    cells = cells + 0.5
-    basis = functools.reduce(np.kron, [contrast_basis(k) for k in kind])
-    singles = [
-        functools.reduce(
-            np.kron, [contrast_basis(k) if i == j else np.ones((k, 1)) for j, k in enumerate(kind)]
-        )
-        for i in range(len(kind))
-    ]
-    both = np.concatenate([basis, *singles], axis=1)
-    means = cells @ both
-    spread = (both.T * cells) @ both - np.outer(means, means) / cells.sum()
-    size = basis.shape[1]
-    across = spread[:size, size:]
-    scatter: np.ndarray = spread[:size, :size] - across @ np.linalg.solve(
-        spread[size:, size:], across.T
+    m, size = len(kind), math.prod(k - 1 for k in kind)
+    # Of each column a constant and the contrasts.  The sums of all their products are made one
+    # column after the other; at once, over all cells, they would be (cells)^3 operations.
+    sums = (cells + 0.5).reshape(kind)
+    for k in kind:
+        basis = np.column_stack([np.ones(k), contrast_basis(k)])
+        products = basis[:, :, None] * basis[:, None, :]
+        sums = np.tensordot(sums, products.reshape(k, -1), (0, 0))
+    sums = sums.reshape(np.repeat(kind, 2)).transpose([*range(0, 2 * m, 2), *range(1, 2 * m, 2)])
+    every = (slice(1, None),) * m
+    # the constant, and the contrasts of each column alone
+    known = [tuple(every[i] if i == j else 0 for i in range(m)) for j in range(-1, m)]
+    across = [sums[every + one].reshape(size, -1) for one in known]
+    widths = [part.shape[1] for part in across]
+    among = np.block(
+        [
+            [
+                sums[one + other].reshape(row, column)
+                for other, column in zip(known, widths, strict=True)
+            ]
+            for one, row in zip(known, widths, strict=True)
+        ]
     )
+    beside = np.concatenate(across, axis=1)
+    scatter: np.ndarray = sums[every + every].reshape(size, size)
+    scatter -= beside @ np.linalg.solve(among, beside.T)
     return scatter
 
 

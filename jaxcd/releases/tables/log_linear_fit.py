@@ -29,11 +29,10 @@ Source:
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Protocol, final
 
 import numpy as np
 
@@ -120,11 +119,13 @@ def fit_model(
     each = np.repeat(np.arange(len(terms)), sizes)
     variances = np.array([noisy.variances[term] for term in terms])
     ridge = (_NOISE_RIDGE * variances + _SAMPLING_RIDGE / cells)[each] / n
-    features = [
-        _features(levels, clique, [term for term in terms if homes[term] == place])
-        for place, clique in enumerate(tree.cliques)
-    ]
-    ends = np.cumsum([0, *(phi.shape[1] for phi in features)])
+    blocks: list[list[tuple[slice, _Block]]] = []  # of each clique, with its parameters
+    first = 0
+    for place, clique in enumerate(tree.cliques):
+        blocks.append([])
+        for block in _blocks_of(levels, clique, [t for t in terms if homes[t] == place]):
+            blocks[-1].append((slice(first, first + block.size), block))
+            first += block.size
 
     def flat(values: Mapping[Columns, np.ndarray]) -> np.ndarray:
         parts = [
@@ -136,8 +137,8 @@ def fit_model(
     def calibrated(theta: np.ndarray) -> tuple[float, list[np.ndarray]]:
         return tree.calibrate(
             [
-                (phi @ theta[ends[place] : ends[place + 1]]).reshape(tree.shape(place))
-                for place, phi in enumerate(features)
+                sum((block.at(theta[own]) for own, block in some), np.zeros(tree.shape(place)))
+                for place, some in enumerate(blocks)
             ]
         )
 
@@ -145,9 +146,10 @@ def fit_model(
 
     def objective(theta: np.ndarray) -> tuple[float, np.ndarray]:
         log_z, margins = calibrated(theta)
-        expected = np.concatenate(
-            [margin.ravel() @ phi for margin, phi in zip(margins, features, strict=True)]
-        )
+        expected = np.zeros(len(theta))
+        for margin, some in zip(margins, blocks, strict=True):
+            for own, block in some:
+                expected[own] = block.sums(margin)
         value = log_z - observed @ theta + 0.5 * float(ridge @ theta**2)
         return value, expected - observed + ridge * theta
 
@@ -155,7 +157,7 @@ def fit_model(
     limit = max(_GRADIENT / math.sqrt(n), _LEAST_GRADIENT)
     with one_blas_thread():  # thousands of short products, after each of which threads would spin
         for n_steps in _STEPS:
-            curvature = _Curvature(features, calibrated(theta)[1], ridge, sizes)
+            curvature = _Curvature(blocks, calibrated(theta)[1], ridge)
             found = optimize.minimize(
                 functools.partial(curvature.scaled, objective, theta),
                 np.zeros(len(theta)),
@@ -178,62 +180,130 @@ def fit_model(
     )
 
 
-def _features(levels: Columns, clique: Columns, terms: Sequence[Columns]) -> np.ndarray:
-    """phi_S of the terms S at every cell of a clique, float64 (cells, parameters)."""
-    columns = [
-        functools.reduce(
-            np.kron,
-            [contrast_basis(levels[j]) if j in term else np.ones((levels[j], 1)) for j in clique],
-        )
-        for term in terms
+class _Block(Protocol):
+    """Parameters whose part of the second derivative is looked at together: phi of some terms at
+    every cell of a clique.
+    """
+
+    @property
+    def size(self) -> int:
+        """The number of parameters."""
+
+    def at(self, theta: np.ndarray) -> np.ndarray:
+        """<theta, phi> at every cell, in the shape of the clique."""
+
+    def sums(self, margin: np.ndarray) -> np.ndarray:
+        """The sum over the cells of phi times a margin."""
+
+    def inverse(self, margin: np.ndarray, ridge: np.ndarray) -> np.ndarray:
+        """L^-1 of the covariance of phi at a margin, with a ridge, or its diagonal."""
+
+
+def _blocks_of(levels: Columns, clique: Columns, terms: Sequence[Columns]) -> list[_Block]:
+    """All terms together, or one by one where they are large."""
+    sizes = [math.prod(levels[j] - 1 for j in term) for term in terms]
+    if not terms or sum(sizes) <= _LARGEST_BLOCK:
+        return [_Held(levels, clique, terms)] if terms else []
+    return [
+        _Held(levels, clique, [term]) if size <= _LARGEST_BLOCK else _Products(levels, clique, term)
+        for term, size in zip(terms, sizes, strict=True)
     ]
-    return np.concatenate([np.zeros((math.prod(levels[j] for j in clique), 0)), *columns], axis=1)
+
+
+def _bases(levels: Columns, clique: Columns, term: Columns) -> list[np.ndarray]:
+    """What phi of a term is the product of: the contrasts of each column, ones of those that it has
+    not.
+    """
+    return [contrast_basis(levels[j]) if j in term else np.ones((levels[j], 1)) for j in clique]
+
+
+class _Held:
+    """A block of few parameters, as a matrix."""
+
+    def __init__(self, levels: Columns, clique: Columns, terms: Sequence[Columns]) -> None:
+        columns = [functools.reduce(np.kron, _bases(levels, clique, term)) for term in terms]
+        self._phi = np.concatenate(columns, axis=1)
+        self._shape = [levels[j] for j in clique]
+
+    @property
+    def size(self) -> int:
+        return int(self._phi.shape[1])
+
+    def at(self, theta: np.ndarray) -> np.ndarray:
+        found: np.ndarray = (self._phi @ theta).reshape(self._shape)
+        return found
+
+    def sums(self, margin: np.ndarray) -> np.ndarray:
+        found: np.ndarray = margin.ravel() @ self._phi
+        return found
+
+    def inverse(self, margin: np.ndarray, ridge: np.ndarray) -> np.ndarray:
+        from scipy import linalg  # slow to load
+
+        weighted = self._phi * margin.reshape(-1, 1)
+        means = weighted.sum(axis=0)
+        block = self._phi.T @ weighted - np.outer(means, means)
+        least = _ROUNDING * np.trace(block)
+        block[np.diag_indices_from(block)] += np.maximum(ridge, least)
+        root, unit = np.linalg.cholesky(block), np.eye(len(block))
+        found: np.ndarray = linalg.solve_triangular(root, unit, lower=True)
+        return found
+
+
+class _Products:
+    """A term of many parameters: phi is taken one column after the other, and never held."""
+
+    def __init__(self, levels: Columns, clique: Columns, term: Columns) -> None:
+        self._bases = _bases(levels, clique, term)
+
+    @property
+    def size(self) -> int:
+        return math.prod(basis.shape[1] for basis in self._bases)
+
+    def at(self, theta: np.ndarray) -> np.ndarray:
+        found = theta.reshape([basis.shape[1] for basis in self._bases])
+        for basis in self._bases:
+            found = np.tensordot(found, basis, (0, 1))
+        return found
+
+    def sums(self, margin: np.ndarray) -> np.ndarray:
+        return _summed(margin, self._bases)
+
+    def inverse(self, margin: np.ndarray, ridge: np.ndarray) -> np.ndarray:
+        spread = _summed(margin, [basis**2 for basis in self._bases])
+        spread -= _summed(margin, self._bases) ** 2
+        least = _ROUNDING * spread.sum()
+        found: np.ndarray = 1 / np.sqrt(spread + np.maximum(ridge, least))
+        return found
+
+
+def _summed(margin: np.ndarray, bases: Sequence[np.ndarray]) -> np.ndarray:
+    for basis in bases:
+        margin = np.tensordot(margin, basis, (0, 0))
+    return margin.ravel()
 
 
 class _Curvature:
     """Steps in coordinates in which the objective's second derivative is about 1: L^-T u, with L L'
-    the covariance of the features of one clique, and the ridge.
+    the covariance of the features of one block, and the ridge.
 
     Args:
-        features: phi of each clique, as ``fit_model`` has them.
+        blocks: of each clique, with their parameters.
         margins: of each clique, at which the covariance is taken.
         ridge: of each parameter, over n.
-        sizes: the number of parameters of each term, those of one clique together.
     """
 
     def __init__(
         self,
-        features: Sequence[np.ndarray],
+        blocks: Sequence[Sequence[tuple[slice, _Block]]],
         margins: Sequence[np.ndarray],
         ridge: np.ndarray,
-        sizes: Sequence[int],
     ) -> None:
-        from scipy import linalg  # slow to load
-
-        ends = np.cumsum([0, *sizes])
-        self._inverses: list[tuple[slice, np.ndarray]] = []  # L^-1, or its diagonal
-        first = 0
-        for phi, margin in zip(features, margins, strict=True):
-            last = first + phi.shape[1]
-            cuts = [first, last]
-            if phi.shape[1] > _LARGEST_BLOCK:  # a block a term
-                cuts = [end for end in ends if first <= end <= last]
-            for start, end in itertools.pairwise(cuts):
-                part, own = phi[:, start - first : end - first], slice(start, end)
-                weighted = part * margin.reshape(-1, 1)
-                means = weighted.sum(axis=0)
-                if 0 < end - start <= _LARGEST_BLOCK:
-                    block = part.T @ weighted - np.outer(means, means)
-                    least = _ROUNDING * np.trace(block)
-                    block[np.diag_indices_from(block)] += np.maximum(ridge[own], least)
-                    root, unit = np.linalg.cholesky(block), np.eye(end - start)
-                    inverse = linalg.solve_triangular(root, unit, lower=True)
-                else:
-                    spread = np.einsum("ij,ij->j", part, weighted) - means**2
-                    least = _ROUNDING * spread.sum()
-                    inverse = 1 / np.sqrt(spread + np.maximum(ridge[own], least))
-                self._inverses.append((own, inverse))
-            first = last
+        self._inverses = [
+            (own, block.inverse(margin, ridge[own]))  # L^-1, or its diagonal
+            for some, margin in zip(blocks, margins, strict=True)
+            for own, block in some
+        ]
 
     def step(self, u: np.ndarray) -> np.ndarray:
         """What u adds to theta."""
