@@ -69,9 +69,9 @@ def number_of(value: object) -> float:
 
 
 def whole_of(value: object) -> int:
-    """A whole number of a file; ValueError for others."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
+    """A whole number of a file, also one that is written 3.0; ValueError for others."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and value == int(value):
+        return int(value)
     raise ValueError(f"{value!r} is no whole number")
 
 

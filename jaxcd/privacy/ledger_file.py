@@ -44,7 +44,7 @@ from typing import Any, BinaryIO
 
 from ..checks import counted
 from ..errors import BudgetExhausted, FormatError, OptionError
-from ..json_files import parsed
+from ..json_files import DAMAGE, parsed
 from ..places import check_folder_takes, force_folder, real_path
 from .budget import Accounting, Budget, PrivacyCost, Relation, Unit, accounting_of
 from .certificate import certificate_of
@@ -89,6 +89,40 @@ def _is_name(data_set: object) -> bool:
 def _number(value: float) -> float | str:
     # JSON has no infinity; float() reads it back
     return value if math.isfinite(value) else str(value)
+
+
+def _event_of(record: Mapping[str, Any]) -> PrivacyEvent:
+    """The event of a charge; ValueError and others where it is none as they are written."""
+    event = event_of_row(record)
+    prices = [record["epsilon"], record["rho"]]
+    prices += [record[name] for name in ("gdp_rho", "delta") if name in record]
+    words = [record["time"], record.get("analysis", ""), *record.get("claims", ())]
+    if (
+        any(not number_of(price) >= 0 for price in prices)
+        or not all(isinstance(word, str) for word in words)
+        or not isinstance(record.get("secure", True), bool)
+    ):
+        raise ValueError
+    return event
+
+
+def _that_is_read(record: dict[str, Any], event: PrivacyEvent) -> dict[str, Any]:
+    """A charge that is read back as it is written; of another the file could not be opened again.
+
+    Raises:
+        OptionError: it is not.
+    """
+    try:
+        content = json.dumps(record, ensure_ascii=False)
+        content.encode()
+        _event_of(parsed(content))
+    except DAMAGE as error:
+        raise OptionError(
+            f"event {event.label!r}: a ledger file cannot hold it ({error}), and nothing was "
+            "written; give an event of jaxcd.privacy whose record has finite numbers, a whole "
+            "number as dimension, and True or False as integral"
+        ) from None
+    return record
 
 
 class LedgerFile(PrivacyFilter):
@@ -307,16 +341,7 @@ class LedgerFile(PrivacyFilter):
         self._limits = Limits.of(self._budget, failure_delta=self._failure_delta)
 
     def _add(self, record: dict[str, Any]) -> None:
-        event = event_of_row(record)
-        prices = [record["epsilon"], record["rho"]]
-        prices += [record[name] for name in ("gdp_rho", "delta") if name in record]
-        words = [record["time"], record.get("analysis", ""), *record.get("claims", ())]
-        if (
-            any(not number_of(price) >= 0 for price in prices)
-            or not all(isinstance(word, str) for word in words)
-            or not isinstance(record.get("secure", True), bool)
-        ):
-            raise ValueError
+        event = _event_of(record)
         # an event of zCDP only has no such rho, and (G) then admits nothing more
         self._sums = self._sums.plus(event, self.accounting)
         self._events.append(event)
@@ -437,7 +462,8 @@ class LedgerFile(PrivacyFilter):
         Raises:
             BudgetExhausted: it does not fit; nothing was written.
             FormatError: the file was edited or truncated.
-            OptionError: it can only be read.
+            OptionError: it can only be read; or what the event says of its mechanism cannot be
+                written: nothing was.
             OSError: it cannot be written; then nothing may be drawn.
         """
         return self.charge_for(event, {})
@@ -463,7 +489,7 @@ class LedgerFile(PrivacyFilter):
                 name: _number(part) if isinstance(part, float) else part
                 for name, part in event_row(event, self.accounting).items()
             }
-            self._append({**row, **analysis, "time": _now()})
+            self._append(_that_is_read({**row, **analysis, "time": _now()}, event))
             self._read()
             return self._count - 2
 

@@ -30,8 +30,10 @@ from jaxcd.privacy import (
     Accounting,
     Budget,
     GaussianEvent,
+    Law,
     Ledger,
     LedgerFile,
+    MechanismRecord,
     PrivacyFilter,
     PureEvent,
     ZCDPEvent,
@@ -643,6 +645,41 @@ def test_records_with_right_digests_and_other_content_are_refused(parts, path):
         with pytest.raises(FormatError, match="has its digest, and holds what") as caught:
             read(path)
         assert str(path) in str(caught.value) and "put back the true file" in str(caught.value)
+
+
+class _OwnEvent(PureEvent):
+    """Of a class that no ledger file names."""
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        *({"integral": 1}, {"dimension": 2.5}, {"dimension": True}, {"sensitivity": "2"}),
+        *(
+            {"scales": (float("inf"),)},
+            {"scales": ("4",)},
+            {"rate": True},
+            {"channel": ((1, {2}),)},
+        ),
+        {},
+    ],
+)
+def test_a_charge_that_could_not_be_read_again_is_not_written(path, parts):
+    """Or the ledger, with all that was charged before, could not be opened any more."""
+    ledger = made(path, sizes=(0.5,))
+    before = path.read_bytes()
+    record = MechanismRecord(Law.LAPLACE, **{"sensitivity": 1.0, **parts})
+    event = PureEvent(0.5, "own", record=record) if parts else _OwnEvent(0.5, "own")
+    with pytest.raises(OptionError, match="event 'own': .* nothing was written"):
+        ledger.charge(event)
+    assert path.read_bytes() == before and LedgerFile(path).spent.epsilon == 0.5
+
+
+def test_a_whole_number_may_be_written_with_a_point(path):
+    """As a mechanism of one's own may state its dimension, and earlier versions wrote it."""
+    record = MechanismRecord(Law.LAPLACE, 1.0, dimension=3.0)
+    made(path).charge(PureEvent(0.5, "own", record=record))
+    assert LedgerFile(path).spent.epsilon == 0.5 and jaxcd.verify(path) is not None
 
 
 def test_a_record_that_is_no_table_is_refused(path):
