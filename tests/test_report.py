@@ -18,6 +18,7 @@ from typing import Any
 import jax
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -540,6 +541,43 @@ def test_the_ledger_explains_what_it_holds(tmp_path: Path) -> None:
         for words in ("rho of each", "zero-concentrated"):
             assert (words in page) == others
         assert "ZCDP" not in page  # all have an epsilon of their own
+
+
+def test_what_is_said_of_randomised_records_is_of_the_columns_of_the_search() -> None:
+    """Those who collect have the others, too: a search of two of five states no less for five."""
+    data = jaxcd.networks.load("cancer").sample(200, key=jax.random.key(0))
+    mechanism = jaxcd.local.ClippedGeometric(epsilon=1.0)
+    records = jaxcd.local.randomise(data, mechanism, noise=simulated())
+    score = jaxcd.local.ChannelAwareBIC(mechanism)
+    run = jaxcd.ges(records.select(records.names[:2]), score=score, budget=jaxcd.NO_PRIVACY)
+    words = run.info["randomised_records"]["words"]
+    assert "epsilon = 2 for the 2 columns of this search together" in words
+    assert "left out of this search cost their own epsilon besides" in words
+
+
+def test_of_several_rows_a_person_nothing_is_said_of_randomised_records() -> None:
+    """Epsilon is of one row; randomise refuses such a domain."""
+    mechanism = jaxcd.local.ClippedGeometric(epsilon=1.0)
+    two = jaxcd.Categorical(("no", "yes"))
+    domain = jaxcd.Domain({"a": two, "b": two}, person="who")
+    cells = {"a": ["no", "yes"] * 50, "b": ["no", "no", "yes", "yes"] * 25}
+    who = [f"p{i // 2}" for i in range(100)]
+    records = jaxcd.Dataset.from_frame(pd.DataFrame({**cells, "who": who}), domain=domain)
+    test = jaxcd.local.ChannelAwareChiSquare(mechanism)
+    for run in (
+        jaxcd.pc(records, test=test, decider=jaxcd.Threshold(), budget=jaxcd.NO_PRIVACY, key=None),
+        jaxcd.ges(records, score=jaxcd.local.ChannelAwareBIC(mechanism), budget=jaxcd.NO_PRIVACY),
+        jaxcd.mmhc(records, test=test, budget=jaxcd.NO_PRIVACY),
+    ):
+        assert "randomised_records" not in run.info and "no privacy" in str(run)
+
+
+def test_a_search_that_is_told_of_two_mechanisms_is_refused() -> None:
+    data = jaxcd.networks.load("cancer").sample(200, key=jax.random.key(0))
+    one, other = (jaxcd.local.KaryResponse(epsilon=size) for size in (5.0, 1.0))
+    test, score = jaxcd.local.ChannelAwareChiSquare(one), jaxcd.local.ChannelAwareBIC(other)
+    with pytest.raises(OptionError, match=r"two mechanisms.*give both the same"):
+        jaxcd.mmhc(data, test=test, score=score, budget=jaxcd.NO_PRIVACY)
 
 
 class _Stub(Certified, SimpleNamespace):

@@ -6,6 +6,7 @@ import dataclasses
 import math
 from typing import Any
 
+from jaxcd.checks import counted
 from jaxcd.citests.base import require_data
 from jaxcd.data import Dataset, Domain
 from jaxcd.errors import OptionError, PrivacyError
@@ -138,20 +139,22 @@ def mechanism_json(mechanism: LocalMechanism) -> dict[str, object]:
 
 def record_facts(mechanism: LocalMechanism, domain: Domain) -> dict[str, Any]:
     """What holds for records of which it was said that the mechanism randomised them, for a result
-    that was computed from them; empty where that is nothing.  It is said with its condition: the
-    records themselves do not show how they were made.
+    that was computed from them; empty where that is nothing, or where a person may have several
+    rows, which epsilon_LDP does not count.  It is said with its condition: the records themselves
+    do not show how they were made, nor which columns they had besides.
     """
     guarantee = mechanism.guarantee(domain)
-    if math.isinf(guarantee.epsilon_ldp):
+    if math.isinf(guarantee.epsilon_ldp) or domain.person is not None:
         return {}
     claim = "proved" if guarantee.proved else "claimed, and not proved"
     words = (
         f"if each record was randomised by {mechanism!r} before it was collected, with noise that "
         "nobody else knows, as this search was told, the record of each person is protected by "
-        f"local differential privacy with epsilon = {guarantee.epsilon_ldp:.6g} for all its "
-        "columns together, against whoever collects the records and everybody who sees them or "
-        f"this result ({claim}: {guarantee.proof}). Whether it was randomised cannot be checked "
-        "here"
+        f"local differential privacy with epsilon = {guarantee.epsilon_ldp:.6g} for the "
+        f"{counted(len(domain.names), 'column')} of this search together, against whoever collects "
+        f"the records and everybody who sees them or this result ({claim}: {guarantee.proof}). "
+        "Columns that were collected with them and left out of this search cost their own epsilon "
+        "besides. Whether the record was randomised cannot be checked here"
     )
     facts = {
         "mechanism": repr(mechanism),

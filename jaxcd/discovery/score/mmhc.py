@@ -41,6 +41,7 @@ from jaxcd.discovery.score.ges import FamilyCache
 from jaxcd.discovery.score.ges_operators import bits
 from jaxcd.discovery.score.limits import Limits
 from jaxcd.discovery.score.scored import SearchedData, check_scored, likelihood_score
+from jaxcd.errors import OptionError
 from jaxcd.graphs import Knowledge
 from jaxcd.privacy import NO_PRIVACY, Budget, NoPrivacy
 from jaxcd.queries import Door, Session
@@ -105,7 +106,8 @@ def mmhc(
         computed, and the settings.
 
     Raises:
-        OptionError: an argument is out of its range.
+        OptionError: an argument is out of its range, or the test and the score name two mechanisms
+            that randomised the records.
         DomainError: the test or the score does not take the columns.
         PrivacyError: the budget is not NO_PRIVACY.
 
@@ -138,6 +140,13 @@ def mmhc(
     within = limits.within(searched.score)
     session = Session(Door(data, NO_PRIVACY), test, alpha=alpha, key=key)
     test.check_search(session.domain, max_level=max_conditioning)
+    told = {} if session.domain is None else test.record_facts(session.domain)
+    other = {} if session.domain is None else searched.config.record_facts(session.domain)
+    if told and other and told != other:
+        raise OptionError(
+            f"test and score: {test!r} and {searched.config!r} name two mechanisms, and the "
+            "records were randomised by one; give both the same"
+        )
     joinable = max_min_parents_children(
         session, max_conditioning=max_conditioning, possible=limits.allowed | limits.allowed.T
     )
@@ -163,9 +172,8 @@ def mmhc(
         "n_candidate_edges": int(joinable.sum()) // 2,
         "n_families": cache.n_families,
         **session.work,
+        **told,
     }
-    if session.domain is not None:
-        options |= test.record_facts(session.domain)
     return searched.result(searched.pattern(dag), algorithm="mmhc", options=options)
 
 
