@@ -124,7 +124,7 @@ def read_csv(
         numbers = [name for name, column in domain.columns.items() if column.takes_numbers]
     strictly = reads_strictly(domain, strict)
     raws = list(read_columns(path, strict=strictly, numbers=numbers, encoding=encoding)[0])
-    if isinstance(domain, Domain):
+    if isinstance(domain, Domain) and not _is_parquet(Path(path)):
         unknown = [raw.name for raw in raws if raw.name not in domain.columns_of_files]
         if any(REPLACED in name for name in unknown):
             raise DataError(f"the header of {_not_as_said(Path(path), encoding)}")
@@ -153,13 +153,13 @@ def read_columns(
     name = path.name.lower()
     if path.is_dir():
         check_there(path, wanted="a table (.csv, .tsv or .parquet)", of="*.[cpt][sa][vr]*")
-    if not name.endswith((*TEXT_FILES, ".parquet", ".pq")):
+    if not (name.endswith(TEXT_FILES) or _is_parquet(path)):
         raise DataError(
             f"file {str(path)!r} is of an unknown kind; use .csv, .tsv (also .gz) or .parquet"
         )
     if not path.is_file():
         raise DataError(f"file {str(path)!r} does not exist; check the path")
-    if name.endswith((".parquet", ".pq")):
+    if _is_parquet(path):
         if encoding != UTF_8:
             raise OptionError(
                 f"encoding = {encoding!r} is for text files, and {str(path)!r} is none; leave it "
@@ -171,6 +171,10 @@ def read_columns(
             return columns, ()
     layout = _Layout(strict, only, encoding)
     return _read_csv_columns(path, layout), tuple(layout.repairs)
+
+
+def _is_parquet(path: Path) -> bool:
+    return path.name.lower().endswith((".parquet", ".pq"))
 
 
 def _wanted(path: Path, names: Sequence[str], only: Sequence[str]) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import jaxcd
@@ -50,6 +51,14 @@ def test_a_header_that_is_no_utf_8_names_the_cure(tmp_path: Path, strict: bool) 
     refused(DataError, words, read_csv, file, domain=DOMAIN, strict=strict)
     drafted = Domain({"gr\ufffd\ufffde": Categorical(("klein",)), "stufe": Ordinal((1, 2))})
     assert read_csv(file, domain=drafted, strict=False).n_samples == 40
+
+
+def test_a_parquet_file_is_in_no_encoding(tmp_path: Path) -> None:
+    """Names that were damaged before it was written are unknown columns, with another cure."""
+    pd.DataFrame({"gr\ufffde": ["klein"], "stufe": [1]}).to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(DataError, match="größe") as caught:
+        read_csv(tmp_path / "t.parquet", domain=DOMAIN)
+    assert "encoding" not in str(caught.value)
 
 
 def test_a_large_file_is_read_so_too(tmp_path: Path) -> None:
