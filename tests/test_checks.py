@@ -129,6 +129,82 @@ def test_what_was_made_with_them_can_be_saved(tmp_path: Path) -> None:
     assert jaxcd.verify(search.certificate()).holds
 
 
+NUMPYS = [
+    lambda whole, real: jaxcd.Features(n_features=whole(4), decay=real(0.3), anchor=real(0.3)),
+    lambda whole, real: jaxcd.Marginals(shares=(real(0.6), real(0.1), real(0.3)), max_parents=3),
+    lambda whole, real: jaxcd.LogLinear(least_cell=real(9), selected=whole(4)),
+    lambda whole, real: jaxcd.SecondMoments(scale_share=real(0.1)),
+    lambda whole, real: jaxcd.Tetrachoric(selected=whole(4)),
+    lambda whole, real: jaxcd.Discretised(bins=whole(4), share=real(0.1)),
+    lambda whole, real: jaxcd.StratifiedRanks(
+        strata=(whole(9), whole(4)), map_levels=whole(9), map_share=real(0.1)
+    ),
+    lambda whole, real: jaxcd.StratifiedTau(rows_per_cell=whole(6)),
+    lambda whole, real: jaxcd.BoundedRCIT(penalty=real(0.1), n_features=whole(50)),
+    lambda whole, real: jaxcd.citests.BoughtBandwidths(share=real(0.1), grid=(real(0.1), 1.0)),
+    lambda whole, real: jaxcd.LevelwiseGaussian(alpha=real(0.01), selection_share=real(0.1)),
+    lambda whole, real: jaxcd.SparseVector(alpha=real(0.01), n_rounds=whole(3)),
+    lambda whole, real: jaxcd.decisions.TreeOptions(alpha=real(0.01), grow_size=whole(2)),
+    lambda whole, real: jaxcd.pairwise.BoundedPolynomial(degree=whole(2), truncation=real(0.3)),
+    lambda whole, real: jaxcd.pairwise.HSICScore(cause_bandwidth=real(0.3)),
+    lambda whole, real: jaxcd.pairwise.LogIQRScore(width=real(0.3), resolution=whole(40)),
+    lambda whole, real: jaxcd.federated.Federation(
+        sites=("north", "south", "east"), budget=jaxcd.Budget(1.0), dropouts=whole(1)
+    ),
+]
+
+
+@pytest.mark.parametrize("make", NUMPYS, ids=lambda make: inspect.getsource(make).strip()[:60])
+def test_options_hold_pythons_numbers(make) -> None:
+    """In 32 bits a sensitivity is rounded, and may be below the one that was proved."""
+    for real in (np.float32, np.float64):
+        given, plain = make(np.int64, real), make(int, lambda value, real=real: float(real(value)))
+        assert given == plain and repr(given) == repr(plain)
+
+
+def test_a_sensitivity_is_never_of_32_bits() -> None:
+    domain = jaxcd.Domain({name: jaxcd.Numeric(0, 1) for name in "xy"})
+    budget = jaxcd.Budget(1.0, 1e-6)
+    for anchor in np.linspace(0.1, 1.9, 7, dtype=np.float32):
+        given, plain = (
+            jaxcd.plan_release(domain, 1000, kind=kind, budget=budget).noise
+            for kind in (jaxcd.Features(anchor=anchor), jaxcd.Features(anchor=float(anchor)))
+        )
+        assert float(given) == float(plain)
+
+
+def test_rank_maps_of_numpys_depth_are_bought() -> None:
+    values = np.random.default_rng(0).uniform(size=(200, 3))
+    domain = jaxcd.Domain({name: jaxcd.Numeric(0, 1) for name in "xyz"})
+    run = jaxcd.pc(
+        jaxcd.Dataset.from_array(values, domain=domain),
+        test=jaxcd.StratifiedRanks(map_levels=np.int64(6)),
+        decider=jaxcd.NoisyThreshold(),
+        budget=jaxcd.Budget(1.0, 1e-6),
+        noise=NOISE,
+        max_level=0,
+    )
+    assert not run.exhausted
+
+
+def test_features_of_numpys_numbers_can_be_saved(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).uniform(size=(200, 2))
+    data = jaxcd.Dataset.from_array(
+        values, domain=jaxcd.Domain({name: jaxcd.Numeric(0, 1) for name in "xy"})
+    )
+    kind = jaxcd.Features(n_features=np.int64(2), anchor=np.float32(0.3))
+    bought = jaxcd.release(data, kind, budget=jaxcd.Budget(1.0, 1e-6), noise=NOISE)
+    assert jaxcd.Release.load(bought.save(tmp_path / "bought.npz")).bought == kind
+
+
+def test_owners_may_count_who_is_absent_in_numpys_numbers() -> None:
+    data = jaxcd.networks.load("cancer").sample(300, key=KEY)
+    sites = {name: data for name in ("north", "south", "east")}
+    options = {"budget": jaxcd.Budget(1.0), "dropouts": np.int64(1), "colluding": np.int64(1)}
+    bought = jaxcd.federate(sites, jaxcd.Histogram(), noise=NOISE, **options)
+    assert bought.n_samples == 900
+
+
 @pytest.mark.parametrize(
     ("held", "words"),
     [((), "data: 3 rows are too few for FisherZ of 'a' and 'b'"), (("c",), "given: FisherZ")],

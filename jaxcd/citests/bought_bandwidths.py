@@ -28,7 +28,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jaxcd.checks import check_number
+from jaxcd.checks import check_number, hold_python_numbers
 from jaxcd.errors import OptionError
 from jaxcd.ops import features
 from jaxcd.privacy import Accountant, select_max, split
@@ -72,6 +72,7 @@ class BoughtBandwidths:
     target: float = 0.5
 
     def __post_init__(self) -> None:
+        hold_python_numbers(self)
         for argument in ("share", "target"):
             check_number(argument, getattr(self, argument), 0, 1, "()", cure="give a share")
         if (

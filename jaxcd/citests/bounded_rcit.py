@@ -50,7 +50,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxcd.checks import check_choice, check_number, check_whole
+from jaxcd.checks import check_choice, check_number, check_whole, hold_python_numbers
 from jaxcd.citests.base import Evaluation, PreparedTest, Query, Sensitivity, require_data
 from jaxcd.citests.bought_bandwidths import BoughtBandwidths, buy_scales
 from jaxcd.citests.permutation import PermutationTest, PreparedPermutationTest, critical_rank
@@ -326,6 +326,7 @@ class BoundedRCIT(PermutationTest):
     restrictable = False  # its bounds are stated for fixed shifts of all rows
 
     def __post_init__(self) -> None:
+        hold_python_numbers(self)
         for argument in ("penalty", "norm_bound", "bandwidth", "raw_bandwidth", "ridge_bandwidth"):
             value = getattr(self, argument)
             check_number(argument, value, _LEAST_NUMBER, cure="give one")

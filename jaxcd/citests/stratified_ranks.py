@@ -33,7 +33,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxcd.checks import check_number, check_whole
+from jaxcd.checks import check_number, check_whole, hold_python_numbers
 from jaxcd.citests.base import CITest, Evaluation, PreparedTest, Query, Sensitivity, require_data
 from jaxcd.citests.covariance_norm import critical_constant, evaluation_of_norm, rounding_pad
 from jaxcd.citests.tables import PreparedTables, TableShape
@@ -180,6 +180,7 @@ class StratifiedRanks(CITest):
     buys_preparation = True
 
     def __post_init__(self) -> None:
+        hold_python_numbers(self)
         for argument, value in (
             ("value_bins", self.value_bins),
             *(("strata", b) for b in self.strata),

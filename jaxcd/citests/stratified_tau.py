@@ -68,7 +68,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from jaxcd.checks import check_whole
+from jaxcd.checks import check_whole, hold_python_numbers
 from jaxcd.citests.base import CITest, Evaluation, PreparedTest, Query, Sensitivity, require_data
 from jaxcd.citests.covariance_norm import rounding_pad
 from jaxcd.citests.tables import MAX_CELLS
@@ -351,6 +351,7 @@ class StratifiedTau(CITest):
     buys_answers = True
 
     def __post_init__(self) -> None:
+        hold_python_numbers(self)
         check_whole("rows_per_cell", self.rows_per_cell, 2, cure="5 is usual")
 
     def prepare(self, data: Rows | None, *, key: jax.Array | None = None) -> PreparedTest:

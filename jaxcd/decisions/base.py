@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxcd.checks import hold_python_numbers
 from jaxcd.citests import Query, check_alpha
 from jaxcd.errors import OptionError, PrivacyError
 from jaxcd.privacy import Accountant, Accounting, PrivacyFilter
@@ -194,4 +195,5 @@ class Decider(abc.ABC):
     answers_queries: bool = False
 
     def __post_init__(self) -> None:
+        hold_python_numbers(self)
         check_alpha(self.alpha)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from jaxcd.checks import check_count, check_number, check_weights
+from jaxcd.checks import check_count, check_number, check_weights, hold_python_numbers
 from jaxcd.citests import Query, check_alpha
 from jaxcd.decisions.base import Price, Question
 from jaxcd.decisions.levelwise_gaussian import norm_deviation
@@ -86,6 +86,7 @@ class TreeOptions:
         )
 
     def __post_init__(self) -> None:
+        hold_python_numbers(self)
         check_alpha(self.alpha)
         if len(self.shares) != 4:
             raise OptionError(

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jaxcd.checks import check_listed, counted, is_whole
+from jaxcd.checks import check_listed, counted, hold_python_numbers, is_whole
 from jaxcd.data import Domain
 from jaxcd.errors import OptionError
 from jaxcd.privacy import Accounting, Budget, Relation, Unit
@@ -50,6 +50,7 @@ class Federation:
     colluding: int = 0
 
     def __post_init__(self) -> None:
+        hold_python_numbers(self)
         names = check_listed("sites", self.sites)
         object.__setattr__(self, "sites", names)
         if len(names) < 2 or len(set(names)) < len(names) or not all(names):

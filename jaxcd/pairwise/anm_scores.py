@@ -28,7 +28,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jaxcd.checks import check_choice, check_flag, check_number, check_whole
+from jaxcd.checks import check_choice, check_flag, check_number, check_whole, hold_python_numbers
 from jaxcd.citests.spearman import spearman_rho_sensitivity
 from jaxcd.ops.concordance import concordance
 from jaxcd.ops.spearman import rank_products
@@ -180,6 +180,7 @@ class HSICScore(AnmScore):
         return "HSIC"
 
     def __post_init__(self) -> None:
+        hold_python_numbers(self)
         for argument in (
             "cause_multiple",
             "residual_multiple",
@@ -212,6 +213,7 @@ class LogIQRScore(AnmScore):
         return "log IQR"
 
     def __post_init__(self) -> None:
+        hold_python_numbers(self)
         if self.mechanism is not None:
             check_choice("mechanism", self.mechanism, IQRMechanism)
         check_number("width", self.width, 1e-6, cure="give one such as 1.0")

@@ -24,7 +24,7 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxcd.checks import check_number
+from jaxcd.checks import check_number, hold_python_numbers
 from jaxcd.errors import OptionError, SensitivityError
 from jaxcd.pairwise._checks import (
     Bounds,
@@ -104,6 +104,7 @@ class BoundedPolynomial(Regressor):
     truncation: float = 0.5
 
     def __post_init__(self) -> None:
+        hold_python_numbers(self)
         check_whole("degree", self.degree, 1, 6)
         check_whole("levels", self.levels, 2, 1024)
         check_whole("resolution", self.resolution, 8, 127)

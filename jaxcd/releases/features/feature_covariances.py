@@ -58,7 +58,7 @@ from typing import Any, ClassVar, final
 import jax
 import numpy as np
 
-from jaxcd.checks import check_number, check_whole, counted
+from jaxcd.checks import check_number, check_whole, counted, hold_python_numbers
 from jaxcd.data import Domain, Missing
 from jaxcd.data.domain import observed_domain
 from jaxcd.data.rows import Block
@@ -191,6 +191,7 @@ class Features(ReleaseKind):
     takes_people: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        hold_python_numbers(self)
         if self.n_features is not None:
             check_whole("n_features", self.n_features, 2, 32, cure="None chooses one")
         if self.rank_share is not None:

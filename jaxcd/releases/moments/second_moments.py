@@ -31,7 +31,7 @@ from typing import Any, ClassVar, final
 import jax
 import numpy as np
 
-from jaxcd.checks import check_number, check_weights, is_number, shown_list
+from jaxcd.checks import check_number, check_weights, hold_python_numbers, is_number, shown_list
 from jaxcd.data import Domain
 from jaxcd.data.rows import Block
 from jaxcd.errors import DomainError, OptionError
@@ -131,6 +131,7 @@ class SecondMoments(ReleaseKind):
     takes_people: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        hold_python_numbers(self)
         if (self.centres is None) != (self.scales is None):
             missing = "centres" if self.centres is None else "scales"
             raise OptionError(

@@ -31,7 +31,7 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from jaxcd.checks import check_number, check_whole
+from jaxcd.checks import check_number, check_whole, hold_python_numbers
 from jaxcd.data import Domain, Numeric
 from jaxcd.data.column_types import Binned
 from jaxcd.errors import OptionError
@@ -126,6 +126,7 @@ class Discretised(ReleaseKind):
     takes_people: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        hold_python_numbers(self)
         if isinstance(self.of, Mapping):  # of a file
             object.__setattr__(self, "of", kind_from_json(self.of))
         check_is_kind(self.of)

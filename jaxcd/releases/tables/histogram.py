@@ -23,7 +23,7 @@ from typing import Any, ClassVar, final
 import jax
 import numpy as np
 
-from jaxcd.checks import is_whole, shown_count
+from jaxcd.checks import hold_python_numbers, is_whole, shown_count
 from jaxcd.citests import CITest, PreparedTest
 from jaxcd.data import Domain
 from jaxcd.data.interventions import Interventions
@@ -114,6 +114,7 @@ class Histogram(ReleaseKind):
     takes_sites: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        hold_python_numbers(self)
         if not is_whole(self.max_cells, 1):
             raise OptionError(
                 f"max_cells = {self.max_cells!r} is not a number of cells; use a whole number "

@@ -37,7 +37,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from jaxcd.checks import check_number, check_whole
+from jaxcd.checks import check_number, check_whole, hold_python_numbers
 from jaxcd.data import Domain
 from jaxcd.errors import OptionError
 from jaxcd.graphs import Knowledge
@@ -191,6 +191,7 @@ class LogLinear(InteractionsKind):
     title: ClassVar[str] = "tables of pairs, a log-linear model, and the graph of its highest score"
 
     def __post_init__(self) -> None:
+        hold_python_numbers(self)
         self.check_shares((0.5, 0.5))
         self.check_knowledge()
         check_number("max_cells", self.max_cells, 0, 1, "()", cure="give a share")

@@ -44,7 +44,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
-from jaxcd.checks import check_number, is_whole
+from jaxcd.checks import check_number, hold_python_numbers, is_whole
 from jaxcd.data import Domain
 from jaxcd.errors import OptionError
 from jaxcd.graphs import Knowledge
@@ -194,6 +194,7 @@ class Marginals(InteractionsKind):
     title: ClassVar[str] = "marginal tables, and the graph of the highest set score"
 
     def __post_init__(self) -> None:
+        hold_python_numbers(self)
         self.check_shares((0.6, 0.1, 0.3))
         self.check_knowledge()
         for argument in ("dependence_alpha", "mediation_alpha", "max_cells"):

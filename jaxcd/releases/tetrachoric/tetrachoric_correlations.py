@@ -44,7 +44,7 @@ import jax
 import numpy as np
 from scipy import special
 
-from jaxcd.checks import check_number, check_weights, check_whole, counted
+from jaxcd.checks import check_number, check_weights, check_whole, counted, hold_python_numbers
 from jaxcd.data import Domain
 from jaxcd.data.rows import Block
 from jaxcd.errors import OptionError
@@ -167,6 +167,7 @@ class Tetrachoric(ReleaseKind):
     takes_people: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        hold_python_numbers(self)
         check_weights("shares", self.shares, cure="give four, such as (0.1, 0.1, 0.55, 0.25)")
         if len(self.shares) != 4:
             raise OptionError(
