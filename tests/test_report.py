@@ -280,6 +280,9 @@ def test_plot_graph_refuses() -> None:
         GraphError, "unknown", plot_graph, PAG, truth=MixedGraph.empty(["a", "b", "c", "d", "z"])
     )
     refused(OptionError, "not a MixedGraph", plot_graph, nx.DiGraph())
+    refused(
+        OptionError, "ax = 'graph.png' is no axes of matplotlib", plot_graph, PAG, ax="graph.png"
+    )
 
 
 # ---- reports
@@ -406,6 +409,8 @@ def test_files_hold_the_result(secure: jaxcd.DiscoveryResult, tmp_path: Path) ->
 def test_a_result_saves_and_plots_itself(secure: jaxcd.DiscoveryResult, tmp_path: Path) -> None:
     assert secure.save(str(tmp_path / "x")) == tmp_path / "x"
     assert len(secure.plot().texts) == 5
+    refused(OptionError, "ax = 'graph.png'.*savefig", secure.plot, "graph.png")
+    refused(OptionError, "confidence: a float is no confidence", secure.with_confidence, 0.9)
 
 
 def test_a_report_tells_how_sure_the_edges_are(

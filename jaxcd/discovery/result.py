@@ -10,6 +10,7 @@ from typing import Any
 
 from jaxcd.checks import counted
 from jaxcd.discovery.edge_shares import EdgeConfidence
+from jaxcd.errors import OptionError
 from jaxcd.frozen import FrozenDict
 from jaxcd.graphs import MixedGraph
 from jaxcd.graphs.knowledge import given_edges
@@ -142,7 +143,13 @@ class DiscoveryResult(Certified):
 
         Raises:
             GraphError: it is of other names.
+            OptionError: it is no confidence.
         """
+        if not isinstance(confidence, EdgeConfidence):
+            raise OptionError(
+                f"confidence: a {type(confidence).__name__} is no confidence in edges; give what "
+                "jaxcd.edge_confidence or jaxcd.discovery.decision_confidence returns"
+            )
         return replace(self, confidence=confidence.reordered(self.graph.names))
 
     def __str__(self) -> str:

@@ -96,7 +96,8 @@ def effect(
 
     *Where the domain says what was set*, rows in which the outcome was are left out, and where the
     column that says so is held fixed, those in which the treatment was.  Rows in which a column
-    between the two was set count as they were taken, and make the effect smaller.
+    between the two was set count as they were taken, and make the effect smaller;
+    ``assumptions`` says so where there are such.
 
     *Without a graph* the release's own search finds one, and again in ``n_draws`` releases drawn
     anew from the found graph with its fitted parameters.  Low and high are the ends of the
@@ -174,6 +175,7 @@ def effect(
             "in graph=jaxcd.gfci(release)"
         )
     check_number("level", level, 0, 1, "()", cure="0.95 is usual")
+    level = float(level)
     estimator = estimator_of(read, treatment, outcome, levels=levels, outcome_level=outcome_level)
     graphs = _graphs(
         drawn_graphs(read, n_draws=n_draws, seed=seed, knowledge=knowledge)
@@ -288,6 +290,7 @@ def _combined(
     identified, unknown = True, False
     unmeasured: dict[str, None] = {}
     read_off: dict[tuple[str, ...], None] = {}
+    as_taken: dict[str, None] = {}
     for (one, is_latent), times in Counter(graphs).items():
         hidden = tuple(name for name in one.names if name not in release.names)
         options = possibilities(one, estimator.treatment, estimator.outcome, hidden, is_latent)
@@ -300,6 +303,10 @@ def _combined(
         allowed = {key: value for key, value, _ in answers}
         read_off.update(dict.fromkeys(family for *_, read in answers for family in read))
         found.update(allowed)
+        for option, (_, value, _) in zip(told, answers, strict=True):
+            if option.question is not None and value.adjustment is not None:
+                between = option.question.between
+                as_taken.update(dict.fromkeys(estimator.set_between(between, value.adjustment)))
         for key in allowed:
             shares[key] += times
     possible = tuple(
@@ -329,6 +336,7 @@ def _combined(
         assumptions=(
             *(_WITH_HIDDEN if unmeasured and note == _RIGHT else note for note in notes),
             *estimator.assumptions,
+            *as_taken,
             *(_of_cells(release, estimator, possible, tuple(read_off)) if told_by_rows else ()),
         ),
         possible=possible,

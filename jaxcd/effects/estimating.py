@@ -77,6 +77,10 @@ class Estimator(abc.ABC):
         """
         return ()
 
+    def set_between(self, between: tuple[str, ...], given: tuple[str, ...]) -> tuple[str, ...]:
+        """In words, in which of the rows that count one of these columns was set."""
+        return ()
+
     def bounds(self, level: float) -> Interval:
         """Between what ends the effect lies whatever is hidden."""
         return Interval(math.nan, math.nan, lambda: (-self.span, self.span))
@@ -121,6 +125,7 @@ class TableEstimator(Estimator):
         # By column that says where the treatment, or the outcome, was set: its codes in the other
         # rows.
         natural = Interventions.of(release.domain).natural
+        self._natural_rows = natural
         self._natural = natural.get(treatment, {})
         self._free = {c: codes for c, codes in natural.get(outcome, {}).items() if c != treatment}
         self.assumptions = (
@@ -150,6 +155,16 @@ class TableEstimator(Estimator):
         for name, codes in self._free.items():
             found[name] = tuple(code for code in codes if code in found.get(name, codes))
         return found
+
+    def set_between(self, between: tuple[str, ...], given: tuple[str, ...]) -> tuple[str, ...]:
+        kept = self._kept(given)
+        return tuple(
+            f"rows in which {setting} says that {name} was set count as they were taken: in them "
+            f"{self.treatment} changes nothing by way of {name}"
+            for name in between
+            for setting, codes in self._natural_rows.get(name, {}).items()
+            if set(kept.get(setting, range(self._cells[setting]))) - set(codes)
+        )
 
     def _fits(self, given: tuple[str, ...]) -> bool:
         measured = self._source.is_measured(self._table_names(given))

@@ -219,6 +219,11 @@ class Adjustment:
         return after & self._reached(1 << self._y, back, own)
 
     @property
+    def between(self) -> tuple[str, ...]:
+        """The names, x and y apart, on possibly directed ways from x to y."""
+        return self._names(self._possible_path & ~(1 << self._y))
+
+    @property
     def may_affect(self) -> bool:
         """Whether x is an ancestor of y in some member of the class."""
         return bool(self._possible_path)

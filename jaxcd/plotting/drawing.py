@@ -90,10 +90,15 @@ def plot_graph(
 
     Raises:
         GraphError: If ``truth`` has other names, or a highlighted name is not in the graph.
-        OptionError: If ``graph`` or ``truth`` is not a MixedGraph, ``highlight`` is a single text,
-            or ``strengths`` are no probabilities of the graph's pairs.
+        OptionError: If ``graph`` or ``truth`` is not a MixedGraph, ``ax`` no axes, ``highlight`` a
+            single text, or ``strengths`` are no probabilities of the graph's pairs.
     """
     marked = check_arguments(graph, truth, highlight)
+    if ax is not None and not hasattr(ax, "set_axis_off"):
+        raise OptionError(
+            f"ax = {ax!r} is no axes of matplotlib; leave it out for a new figure, and write "
+            "a picture by .figure.savefig(path) of what is returned"
+        )
     widths = line_widths(graph, strengths)
     edges = compared_edges(graph, None if truth is None else truth.reordered(graph.names))
     placed = place(graph, truth, edges)

@@ -13,6 +13,7 @@ import jaxcd
 from jaxcd.errors import OptionError
 from tests.helpers import designed
 
+NOISE = jaxcd.SimulatedNoise(jax.random.key(0))
 GRAPH = jaxcd.MixedGraph.from_edges(["arm", "b", "d"], ["arm --> b", "arm --> d", "b --> d"])
 
 
@@ -314,3 +315,44 @@ def test_a_class_with_contexts_allows_what_its_dags_allow() -> None:
     graph = jaxcd.MixedGraph.from_edges(data.names, edges)
     found = jaxcd.effect(bought, treatment="x", outcome="y", graph=graph)
     assert {one.adjustment for one in found.possible} == {None, ("arm", "site")}
+
+
+def set_between(n: int, seed: int) -> jaxcd.Dataset:
+    """a raises the share of b by .6, b that of c by .5; arm "a" sets a, arm "b" sets b."""
+    rng = np.random.default_rng(seed)
+    arm = rng.choice(["none", "a", "b"], n)
+    a = (rng.random(n) < np.where(arm == "a", 0.9, 0.4)).astype(int)
+    b = (rng.random(n) < np.where(arm == "b", 0.1, 0.2 + 0.6 * a)).astype(int)
+    c = (rng.random(n) < 0.3 + 0.5 * b).astype(int)
+    columns = {"arm": jaxcd.Categorical(("none", "a", "b"))}
+    columns.update(dict.fromkeys("abc", jaxcd.Categorical((0, 1))))
+    domain = jaxcd.Domain(columns, interventions={"arm": {"a": ("a",), "b": ("b",)}})
+    frame = pd.DataFrame({"arm": arm, "a": a, "b": b, "c": c})
+    return jaxcd.Dataset.from_frame(frame, domain=domain)
+
+
+def test_an_effect_says_that_rows_count_in_which_what_is_between_was_set() -> None:
+    """The effect is .3, and that of all rows less: those in which b was set have none."""
+    bought = jaxcd.release(
+        set_between(20_000, 0), jaxcd.Histogram(), budget=jaxcd.Budget(2.0), noise=NOISE
+    )
+    arcs = ["a --> b", "b --> c"]
+    graphs = [
+        jaxcd.MixedGraph.from_edges(list("abc"), arcs),
+        jaxcd.MixedGraph.from_edges(["arm", *"abc"], ["arm --> a", "arm --> b", *arcs]),
+        jaxcd.MixedGraph.from_edges(
+            ["arm", *"abc"], ["arm --> a", "arm --> b", "a --- b", arcs[1]]
+        ),
+    ]
+    said = (
+        "rows in which arm says that b was set count as they were taken: in them a changes nothing "
+        "by way of b"
+    )
+    for graph in graphs:
+        found = jaxcd.effect(bought, treatment="a", outcome="c", graph=graph)
+        assert found.high < 0.3 and said in found.assumptions
+        # nothing was set on the way
+        for treatment, outcome in (("b", "c"), ("a", "b"), ("c", "a")):
+            found = jaxcd.effect(bought, treatment=treatment, outcome=outcome, graph=graph)
+            assert not any("as they were taken" in each for each in found.assumptions)
+    assert said in jaxcd.effect(bought, treatment="a", outcome="c", n_draws=1).assumptions

@@ -807,6 +807,15 @@ def test_two_numbers_of_a_numeric_treatment_have_an_order() -> None:
             jaxcd.effect(release, treatment="a", outcome="b", graph=graph, levels=levels)
 
 
+def test_a_level_of_numpys_can_be_written() -> None:
+    rows = np.random.default_rng(0).normal(size=(100, 2))
+    release = moments({"a": rows[:, 0], "b": rows[:, 1]})
+    graph = nx.DiGraph([("a", "b")])
+    options = {"levels": np.float32([0, 1]), "level": np.float32(0.5)}
+    found = jaxcd.effect(release, treatment="a", outcome="b", graph=graph, **options)
+    assert json.loads(json.dumps(found.to_json_dict()))["level"] == 0.5
+
+
 def test_features_are_refused() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(400, 2))
