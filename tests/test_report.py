@@ -845,6 +845,26 @@ def test_a_delta_that_is_too_large_is_told_everywhere(tmp_path: Path) -> None:
     assert words in pair.certificate()["warnings"][0]
 
 
+def test_a_printed_result_has_its_warnings() -> None:
+    """As its page and the command line have: a column beyond what moments see joins others."""
+    rows = np.random.default_rng(0).normal(size=(3_000, 3)) * [1, 1, 1e9]
+    data = jaxcd.Dataset.from_array(
+        rows, domain=jaxcd.Domain({name: jaxcd.Numeric() for name in "xyz"})
+    )
+    options = {"budget": jaxcd.Budget(2.0, 1e-6), "noise": jaxcd.SimulatedNoise(jax.random.key(0))}
+    bought = jaxcd.release(data, jaxcd.SecondMoments(), **options)
+    for run in (jaxcd.search(bought), jaxcd.discover(data, linear=True, **options)):
+        assert any("many rows are far outside" in words for words in run.info["warnings"])
+        for words in run.info["warnings"]:
+            assert f"\nWarning: {words}" in str(run)
+    quiet = jaxcd.Dataset.from_array(
+        rows / [1, 1, 1e9], domain=jaxcd.Domain({name: jaxcd.Numeric(-9, 9) for name in "xyz"})
+    )
+    assert "Warning" not in str(
+        jaxcd.discover(quiet, budget=jaxcd.NO_PRIVACY, key=jax.random.key(0))
+    )
+
+
 def test_what_is_recommended_with_a_warning_is_reported_with_it(tmp_path: Path) -> None:
     data = jaxcd.networks.load("asia").sample(60, key=jax.random.key(0))
     budget = jaxcd.Budget(0.01)

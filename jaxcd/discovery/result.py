@@ -166,7 +166,8 @@ class DiscoveryResult(Certified):
         promise: object = self.cost
         if (records := self.info.get("randomised_records")) is not None:
             promise = f"the search adds none; {records['words']}"
-        return f"{self.graph}{sure}\nGuarantee: {promise}{ended}"
+        told = "".join(f"\nWarning: {words}" for words in self.info.get("warnings", ()))
+        return f"{self.graph}{sure}\nGuarantee: {promise}{ended}{told}"
 
     def plot(self, ax: Any = None) -> Any:
         """Draws the graph with matplotlib, sure edges (:attr:`confidence`) in thick lines; returns
