@@ -557,7 +557,7 @@ def test_what_is_said_of_randomised_records_is_of_the_columns_of_the_search() ->
     run = jaxcd.ges(records.select(records.names[:2]), score=score, budget=jaxcd.NO_PRIVACY)
     words = run.info["randomised_records"]["words"]
     assert "epsilon = 2 for the 2 columns of this search together" in words
-    assert "Columns that were collected beside these are not counted" in words
+    assert "collected beside these, and levels that were merged since, are not counted" in words
 
 
 def test_of_several_rows_a_person_nothing_is_said_of_randomised_records() -> None:

@@ -153,8 +153,8 @@ def record_facts(mechanism: LocalMechanism, domain: Domain) -> dict[str, Any]:
         f"local differential privacy with epsilon = {guarantee.epsilon_ldp:.6g} for the "
         f"{counted(len(domain.names), 'column')} of this search together, against whoever collects "
         f"the records and everybody who sees them or this result ({claim}: {guarantee.proof}). "
-        "Columns that were collected beside these are not counted. Whether the record was "
-        "randomised cannot be checked here"
+        "Columns that were collected beside these, and levels that were merged since, are not "
+        "counted. Whether the record was randomised cannot be checked here"
     )
     facts = {
         "mechanism": repr(mechanism),
