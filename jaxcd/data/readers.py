@@ -12,7 +12,9 @@ separators, with the quotes at the ends of its cells dropped.
 *What stays with its record.*  In a file that a csv writer wrote, whatever its cells hold, however
 long and however many they are, a record is a record.  A quote that was never closed is read so far
 as its own line; it can be mistaken for another record's only where that has line breaks in quotes
-too.  A carriage return ends a line only where it ends the header.
+too.  A carriage return ends a line only where it ends the header.  Of a file whose lines all end in
+one alone, a line feed without quotes that begins the first record cannot be told from the end of
+the header.
 """
 
 from __future__ import annotations
