@@ -323,7 +323,7 @@ def test_discovery_sees_types_not_data(module: Path):
             "designed_arcs",
             "with_interventions",
         },
-        "citests": {"CITest", "Query", "check_alpha"},
+        "citests": {"CITest", "Query", "check_alpha", "check_is_test"},
         "queries": {"Door", "Session"},
     }
     for found in imports(module, MODULES[module]):

@@ -7,6 +7,7 @@ from __future__ import annotations
 import inspect
 import re
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -127,6 +128,58 @@ def test_what_was_made_with_them_can_be_saved(tmp_path: Path) -> None:
     )
     search.save(tmp_path / "search")
     assert jaxcd.verify(search.certificate()).holds
+
+
+def doors(data: jaxcd.Dataset) -> dict[str, Any]:
+    """By the argument: the doors that take it."""
+    budget = jaxcd.Budget(1.0, 1e-6)
+    bought = jaxcd.release(data, jaxcd.Histogram(), budget=budget, noise=NOISE)
+    graph = jaxcd.MixedGraph.from_edges(data.names, [])
+    levelwise, covariances = jaxcd.LevelwiseGaussian(), jaxcd.CovarianceNorm()
+
+    def plan(**options: Any) -> Any:
+        return jaxcd.plan(data.domain, 500, budget=budget, **options)
+
+    return {
+        "test": [
+            lambda wrong: jaxcd.discover(data, budget=budget, test=wrong),
+            lambda wrong: jaxcd.pc(data, budget=budget, test=wrong, decider=levelwise),
+            lambda wrong: jaxcd.falsify(bought, graph, test=wrong),
+            lambda wrong: plan(test=wrong, decider=levelwise),
+        ],
+        "decider": [
+            lambda wrong: jaxcd.discover(data, budget=budget, decider=wrong),
+            lambda wrong: jaxcd.pc(data, budget=budget, test=covariances, decider=wrong),
+            lambda wrong: plan(test=covariances, decider=wrong),
+        ],
+        "tree": [lambda wrong: plan(test=covariances, tree=wrong)],
+        "kind": [
+            lambda wrong: jaxcd.release(data, wrong, budget=budget),
+            lambda wrong: jaxcd.edge_confidence(bought, n_draws=1, kind=wrong),
+        ],
+    }
+
+
+@pytest.mark.parametrize("argument", ["test", "decider", "tree", "kind"])
+def test_a_name_or_a_class_is_no_test_decider_or_kind(argument: str) -> None:
+    data = jaxcd.networks.load("cancer").sample(500, key=KEY)
+    classes = {
+        "test": jaxcd.ChiSquare,
+        "decider": jaxcd.SparseVector,
+        "tree": jaxcd.decisions.TreeOptions,
+        "kind": jaxcd.Histogram,
+    }
+    for wrong in ("chi", 3, classes[argument], jaxcd.BIC()):
+        for door in doors(data)[argument]:
+            with pytest.raises(OptionError, match=f"^{argument} = {re.escape(repr(wrong))} is n"):
+                door(wrong)
+
+
+def test_what_is_ignored_is_told_with_a_reason() -> None:
+    columns = {"a": jaxcd.Categorical((0, 1))}
+    for wrong in ("note", ["note"], {"note"}, None):
+        with pytest.raises(JaxcdError, match="ignored = .* write {column: the reason}"):
+            jaxcd.Domain(columns, ignored=wrong)
 
 
 NUMPYS = [

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxcd.citests import CITest, CovarianceNorm, FisherZ, GTest, KendallTau, StratifiedRanks
+from jaxcd.citests.base import check_is_test
 from jaxcd.data import Categorical, Domain, Numeric, Ordinal
 from jaxcd.decisions import Decider, LevelwiseGaussian, SparseVector, Threshold, TreeOptions
 from jaxcd.errors import DomainError, OptionError
@@ -207,7 +208,7 @@ def choose(
             without delta.
         OptionError: for a decider with ``Algorithm.TREE``, or ``tree`` with another.
     """
-    _check_algorithm(algorithm, decider, tree)
+    _check_algorithm(algorithm, test, decider, tree)
     reasons = []
     private = isinstance(budget, Budget)
     guided = algorithm is Algorithm.TREE
@@ -278,13 +279,15 @@ def choose(
 
 
 def _check_algorithm(
-    algorithm: Algorithm, decider: Decider | None, tree: TreeOptions | None
+    algorithm: Algorithm, test: CITest | None, decider: Decider | None, tree: TreeOptions | None
 ) -> None:
     if not isinstance(algorithm, Algorithm) or algorithm is Algorithm.AUTO or algorithm.releases:
         raise OptionError(
             f"algorithm = {algorithm!r} is no search by tests; use Algorithm.PC, Algorithm.TREE "
             "or Algorithm.FCI"
         )
+    if test is not None:
+        check_is_test(test)
     if decider is not None and not isinstance(decider, Decider):
         raise OptionError(
             f"decider = {decider!r} is none; give one such as jaxcd.SparseVector(), or None"

@@ -15,9 +15,11 @@ from typing import Any
 
 from jaxcd.checks import check_whole, counted
 from jaxcd.citests import CITest
+from jaxcd.citests.base import check_is_test
 from jaxcd.data import Domain, Numeric
 from jaxcd.data.domain import as_domain
 from jaxcd.decisions import Decider, TreeOptions
+from jaxcd.decisions.base import check_is_decider
 from jaxcd.errors import DomainError, OptionError, SensitivityError
 from jaxcd.ops import tails
 from jaxcd.privacy import Budget, Ledger
@@ -86,6 +88,11 @@ def plan(
         raise OptionError(
             "decider: give a decider, or the options of tree_pc as tree=; one of them"
         )
+    check_is_test(test)
+    if decider is not None:
+        check_is_decider(decider)
+    elif not isinstance(tree, TreeOptions):
+        raise OptionError(f"tree = {tree!r} is no TreeOptions; give such options, or a decider")
     mechanism: Any = decider or tree
     bound = test.margin_sensitivity(
         alpha=mechanism.alpha, n_samples=n_samples, relation=budget.relation

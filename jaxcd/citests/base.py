@@ -31,6 +31,7 @@ __all__ = [
     "Sensitivity",
     "StatisticsSource",
     "check_alpha",
+    "check_is_test",
     "require_columns",
     "require_data",
     "require_rows",
@@ -295,6 +296,14 @@ def require_data(data: Rows | None, test: str, *, cure: str = _COUNT) -> Dataset
 def require_columns(data: Rows | None, test: str) -> Dataset | Shards:
     """Returns the data where its columns can be had: in memory, or on several devices."""
     return data if isinstance(data, Shards) else require_data(data, test)
+
+
+def check_is_test(test: Any) -> None:
+    """Raises OptionError unless it is a conditional independence test, and no class of them."""
+    if not isinstance(test, CITest):
+        raise OptionError(
+            f"test = {test!r} is not a test; use an object such as jaxcd.CovarianceNorm()"
+        )
 
 
 def check_alpha(alpha: float) -> float:

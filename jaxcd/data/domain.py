@@ -131,6 +131,10 @@ class Domain:
         if not isinstance(self.declared, bool):
             raise DomainError(f"declared must be True or False, not {self.declared!r}")
         object.__setattr__(self, "columns", MappingProxyType(columns))
+        if not isinstance(self.ignored, Mapping):
+            raise DomainError(
+                f"ignored = {self.ignored!r} is no mapping; write {{column: the reason}}"
+            )
         object.__setattr__(self, "ignored", MappingProxyType(dict(self.ignored)))
         for name in (*self.ignored, *(() if self.person is None else (self.person,))):
             if not isinstance(name, str) or not name or name in columns:

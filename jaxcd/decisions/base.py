@@ -22,7 +22,16 @@ from jaxcd.errors import OptionError, PrivacyError
 from jaxcd.privacy import Accountant, Accounting, PrivacyFilter
 from jaxcd.queries import Session
 
-__all__ = ["Decider", "DecisionRun", "Frontier", "LevelSize", "Price", "Question", "queries_of"]
+__all__ = [
+    "Decider",
+    "DecisionRun",
+    "Frontier",
+    "LevelSize",
+    "Price",
+    "Question",
+    "check_is_decider",
+    "queries_of",
+]
 
 
 class Question(NamedTuple):
@@ -197,3 +206,12 @@ class Decider(abc.ABC):
     def __post_init__(self) -> None:
         hold_python_numbers(self)
         check_alpha(self.alpha)
+
+
+def check_is_decider(decider: Any) -> None:
+    """Raises OptionError unless it is a decider, and no class of them."""
+    if not isinstance(decider, Decider):
+        raise OptionError(
+            f"decider = {decider!r} is not a decider; use an object such as "
+            "jaxcd.LevelwiseGaussian()"
+        )

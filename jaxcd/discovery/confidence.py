@@ -35,6 +35,7 @@ from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import Knowledge, Mark, MixedGraph, consistent_extension
 from jaxcd.privacy.claims import GuaranteeClaim, claiming
 from jaxcd.releases import Release, ReleaseKind
+from jaxcd.releases.kind import check_is_kind
 
 __all__ = ["decision_confidence", "edge_confidence"]
 
@@ -154,6 +155,8 @@ def edge_confidence(
             f"release: a {type(release).__name__} cannot be drawn again; use what jaxcd.release "
             "returns"
         )
+    if kind is not None:
+        check_is_kind(kind)
     is_given = search is not None
     search = search or (search_release if run is None else run.again)
     if search is None:

@@ -39,6 +39,7 @@ import numpy as np
 
 from jaxcd.checks import check_number, check_whole, shown_list
 from jaxcd.citests import ChiSquare, CITest, FisherZ, Query
+from jaxcd.citests.base import check_is_test
 from jaxcd.data import Missing
 from jaxcd.data.intervention_knowledge import designed_arcs
 from jaxcd.effects.identification import as_graph
@@ -195,6 +196,8 @@ def falsify(
         )
     check_number("alpha", alpha, 0, 1, "()", cure="0.05 is usual")
     check_whole("n_permutations", n_permutations, 0, cure="100 is usual")
+    if test is not None:
+        check_is_test(test)
     check_whole("seed", seed, 0, cure="give one such as 0")
     read: Release = release if missing is None else release.reading(missing)
     dag = _dag(as_graph(graph))

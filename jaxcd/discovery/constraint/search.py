@@ -13,8 +13,10 @@ import jax
 
 from jaxcd.checks import check_choice, check_flag, check_key, check_whole
 from jaxcd.citests import CITest, Query
+from jaxcd.citests.base import check_is_test
 from jaxcd.data import Dataset
 from jaxcd.decisions import Decider
+from jaxcd.decisions.base import check_is_decider
 from jaxcd.discovery.constraint.background import known_to_tests
 from jaxcd.discovery.constraint.colliders import ColliderRule, Judgement, judge_triples, named_sets
 from jaxcd.discovery.constraint.orientation import Triple
@@ -35,10 +37,7 @@ Progress = bool | Callable[[LevelRecord], None]
 
 def check_arguments(test: Any, budget: Any, key: Any, noise: Any) -> None:
     """Raises OptionError where an argument that every search takes is not of its kind."""
-    if not isinstance(test, CITest):
-        raise OptionError(
-            f"test = {test!r} is not a test; use an object such as jaxcd.CovarianceNorm()"
-        )
+    check_is_test(test)
     if not isinstance(budget, (Budget, NoPrivacy)):
         raise OptionError(
             f"budget = {budget!r} is not a budget; use jaxcd.Budget(epsilon=1.0, delta=1e-6) or "
@@ -56,11 +55,7 @@ def check_arguments(test: Any, budget: Any, key: Any, noise: Any) -> None:
 def _check_search(
     decider: Any, max_level: Any, stable: Any, colliders: Any, knowledge: Any, progress: Any
 ) -> None:
-    if not isinstance(decider, Decider):
-        raise OptionError(
-            f"decider = {decider!r} is not a decider; use an object such as "
-            "jaxcd.LevelwiseGaussian()"
-        )
+    check_is_decider(decider)
     if max_level is not None:
         check_whole("max_level", max_level, 0, cure="it is a level, or None for no limit")
     check_flag("stable", stable)
