@@ -157,10 +157,11 @@ def doors(data: jaxcd.Dataset) -> dict[str, Any]:
             lambda wrong: jaxcd.release(data, wrong, budget=budget),
             lambda wrong: jaxcd.edge_confidence(bought, n_draws=1, kind=wrong),
         ],
+        "search": [lambda wrong: jaxcd.edge_confidence(bought, n_draws=1, search=wrong)],
     }
 
 
-@pytest.mark.parametrize("argument", ["test", "decider", "tree", "kind"])
+@pytest.mark.parametrize("argument", ["test", "decider", "tree", "kind", "search"])
 def test_a_name_or_a_class_is_no_test_decider_or_kind(argument: str) -> None:
     data = jaxcd.networks.load("cancer").sample(500, key=KEY)
     classes = {
@@ -168,8 +169,10 @@ def test_a_name_or_a_class_is_no_test_decider_or_kind(argument: str) -> None:
         "decider": jaxcd.SparseVector,
         "tree": jaxcd.decisions.TreeOptions,
         "kind": jaxcd.Histogram,
+        "search": None,
     }
-    for wrong in ("chi", 3, classes[argument], jaxcd.BIC()):
+    given = classes[argument]
+    for wrong in ("chi", 3, jaxcd.BIC(), *(() if given is None else (given,))):
         for door in doors(data)[argument]:
             with pytest.raises(OptionError, match=f"^{argument} = {re.escape(repr(wrong))} is n"):
                 door(wrong)

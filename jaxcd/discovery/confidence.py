@@ -157,6 +157,11 @@ def edge_confidence(
         )
     if kind is not None:
         check_is_kind(kind)
+    if search is not None and not callable(search):
+        raise OptionError(
+            f"search = {search!r} is no function; give one of a release that returns a run, such "
+            "as jaxcd.ges, or None for the run's own"
+        )
     is_given = search is not None
     search = search or (search_release if run is None else run.again)
     if search is None:

@@ -156,7 +156,7 @@ class Effect(EqualFields):
             return (
                 f"The release does not tell how {what.replace('would change', 'changes')}: {why}."
             )
-        if all(one.low == one.high == 0 for one in self.possible):
+        if all(one.low == one.high == 0 and one.adjustment is None for one in self.possible):
             if self.n_graphs > 1:
                 return (
                     f"In none of the {self.n_graphs} graphs has {self.treatment} an effect on "

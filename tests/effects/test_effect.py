@@ -816,6 +816,19 @@ def test_a_level_of_numpys_can_be_written() -> None:
     assert json.loads(json.dumps(found.to_json_dict()))["level"] == 0.5
 
 
+def test_an_outcome_of_one_level_is_no_word_of_the_graph() -> None:
+    """Nothing changes it, though the graph has the arc."""
+    columns = {"a": jaxcd.Categorical((0, 1)), "b": jaxcd.Categorical((0,))}
+    codes = np.column_stack([np.arange(50) % 2, np.zeros(50, int)])
+    data = jaxcd.Dataset.from_codes(codes, domain=jaxcd.Domain(columns))
+    bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.NO_PRIVACY)
+    for arcs, by_graph in (([("a", "b")], False), ([("b", "a")], True)):
+        graph = nx.DiGraph(arcs)
+        found = jaxcd.effect(bought, treatment="a", outcome="b", graph=graph)
+        assert found.low == found.estimate == found.high == 0
+        assert found.sentence.startswith("By the graph, a has no effect on b") == by_graph
+
+
 def test_features_are_refused() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(400, 2))
