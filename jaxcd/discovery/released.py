@@ -18,6 +18,7 @@ from jaxcd.discovery.repeating import repeatable
 from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.discovery.score.equivalence_search import equivalence_search
 from jaxcd.discovery.score.exact_search import exact_search
+from jaxcd.discovery.score.fewest_colliders import with_fewest_colliders
 from jaxcd.discovery.score.ges import greedy_equivalence_search
 from jaxcd.discovery.score.limits import Limits
 from jaxcd.discovery.score.ordering_search import MOST_TOGETHER, ordering_search
@@ -51,6 +52,10 @@ __all__ = [
 ]
 
 _REFITS = 4
+_DIRECTIONS_OPEN = (
+    "directions are left open where the edges allow it: with so few rows and so much noise most "
+    "directions that a search finds are wrong; more rows, or a larger epsilon, would tell them"
+)
 
 
 @repeatable
@@ -97,7 +102,7 @@ def _searched(
     """The result of the search that suits the score."""
     knowledge = known_to_scores(knowledge, release.domain)
     best, found = (
-        _maximised(score, knowledge, **effort)
+        _maximised(score, knowledge, opens=release.opens_directions, **effort)
         if isinstance(score, LocalScore)
         else _climbed(score, knowledge, **effort)
     )
@@ -107,12 +112,23 @@ def _searched(
 
 
 def _maximised(
+    score: LocalScore, knowledge: Knowledge | None, *, opens: bool, **effort: Any
+) -> tuple[np.ndarray, dict[str, Any]]:
+    """The best graph; opens: the one with its edges and as few colliders as they allow."""
+    best, found = _best(score, knowledge, **effort)
+    limits = Limits.of(knowledge, score.names)
+    total, words = limits.within(score).total, {}
+    if opens:
+        best = with_fewest_colliders(best, limits=limits, kept=score.tells(best), total=total)
+        words = {"warnings": (_DIRECTIONS_OPEN,)}
+    return best, {"score": total(best), **found, **words}
+
+
+def _best(
     score: LocalScore, knowledge: Knowledge | None, *, restarts: int = 40, seed: int = 0
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    total = Limits.of(knowledge, score.names).within(score).total
     if len(score.names) <= score.most_exact:
-        best = exact_search(score, knowledge=knowledge)
-        return best, {"exact": True, "score": total(best)}
+        return exact_search(score, knowledge=knowledge), {"exact": True}
     starts: tuple[np.ndarray, ...] = ()
     if len(score.names) > MOST_TOGETHER and score.equal_in_a_class:
         # With many columns greedy equivalence search ends far above what random orderings reach.
@@ -120,7 +136,7 @@ def _maximised(
         restarts = 0
     found = ordering_search(score, starts=starts, restarts=restarts, seed=seed, knowledge=knowledge)
     effort = {"n_reached": found.n_reached, "restarts": restarts, "seed": seed}
-    return found.adjacency, {"exact": False, "score": total(found.adjacency), **effort}
+    return found.adjacency, {"exact": False, **effort}
 
 
 def _climbed(

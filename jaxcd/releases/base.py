@@ -228,6 +228,13 @@ class Release(StatisticsSource):
         return ()
 
     @property
+    def opens_directions(self) -> bool:
+        """Whether chance decides most directions that a search of its own score would find; then
+        :func:`jaxcd.search` leaves them open.  Public.
+        """
+        return False
+
+    @property
     def secure_noise(self) -> bool:
         """Whether the noise was drawn from the operating system; False without noise."""
         return not math.isinf(self.cost.epsilon) and self.cost.reason != SIMULATED

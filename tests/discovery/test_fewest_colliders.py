@@ -1,0 +1,156 @@
+"""Graphs with the edges of a found one and as few colliders as they allow."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import jax
+import networkx as nx
+import numpy as np
+import pytest
+
+import jaxcd
+from jaxcd.discovery.score.fewest_colliders import n_colliders, with_fewest_colliders
+from jaxcd.discovery.score.limits import Limits
+from jaxcd.discovery.score.ordering_search import ordering_search
+
+NAMES = tuple("abcdef")
+
+
+def by_definition(adjacency: np.ndarray) -> int:
+    d = len(adjacency)
+    joined = adjacency | adjacency.T
+    return sum(
+        bool(adjacency[x, z] and adjacency[y, z] and not joined[x, y])
+        for z in range(d)
+        for x, y in itertools.combinations(range(d), 2)
+    )
+
+
+def random_dag(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    d = int(rng.integers(2, 7))
+    order = rng.permutation(d)
+    adjacency = np.zeros((d, d), dtype=bool)
+    for i, j in itertools.combinations(range(d), 2):
+        adjacency[order[i], order[j]] = rng.random() < 0.5
+    return adjacency, order
+
+
+def fewest_of_all_orders(adjacency: np.ndarray, fits: np.ndarray) -> int:
+    """fits: bool (d, d), whether i -> j may be there."""
+    joined, found = adjacency | adjacency.T, []
+    for order in itertools.permutations(range(len(adjacency))):
+        place = np.argsort(order)
+        along = joined & (place[:, None] < place[None, :])
+        if not (along & ~fits).any():
+            found.append(by_definition(along))
+    return min(found)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_order_of_the_nodes_has_fewer(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    adjacency, order = random_dag(rng)
+    d = len(adjacency)
+    names, cut = NAMES[:d], int(rng.integers(0, d))
+    tiers = [[names[v] for v in order[:cut]], [names[v] for v in order[cut:]]]
+    knowledge = jaxcd.Knowledge(tiers=tiers) if 0 < cut else None
+    limits = Limits.of(knowledge, names)
+    kept = adjacency & (rng.random((d, d)) < 0.2)
+    found = with_fewest_colliders(adjacency, limits=limits, kept=kept, total=lambda graph: 0.0)
+    assert n_colliders(found) == by_definition(found)
+    assert ((found | found.T) == (adjacency | adjacency.T)).all()
+    assert nx.is_directed_acyclic_graph(nx.from_numpy_array(found, create_using=nx.DiGraph))
+    assert not (found & ~limits.allowed).any() and (found & kept == kept).all()
+    assert n_colliders(found) == fewest_of_all_orders(adjacency, limits.allowed & ~kept.T)
+
+
+def test_of_several_with_as_few_the_highest_score_is_taken() -> None:
+    # a circle of four needs one collider, at any of its nodes
+    circle = np.zeros((4, 4), dtype=bool)
+    for i, j in ((0, 1), (0, 2), (1, 3), (2, 3)):
+        circle[i, j] = True
+    limits = Limits.of(None, NAMES[:4])
+    for sink in range(4):
+        found = with_fewest_colliders(
+            np.array(circle),
+            limits=limits,
+            kept=np.zeros_like(circle),
+            total=lambda graph, sink=sink: float(graph[:, sink].sum()),
+        )
+        assert n_colliders(found) == 1
+        # the given one has as few already, and stays
+        assert (found == circle).all()
+    crossed = np.zeros((4, 4), dtype=bool)
+    for i, j in ((0, 2), (0, 3), (1, 2), (1, 3)):
+        crossed[i, j] = True
+    for sink in range(4):
+        found = with_fewest_colliders(
+            np.array(crossed),
+            limits=limits,
+            kept=np.zeros_like(crossed),
+            total=lambda graph, sink=sink: float(graph[:, sink].sum()),
+        )
+        assert n_colliders(found) == 1 and found[:, sink].sum() == 2
+
+
+def test_a_graph_without_a_score_is_not_taken() -> None:
+    collider = np.zeros((3, 3), dtype=bool)
+    collider[0, 2] = collider[1, 2] = True
+    found = with_fewest_colliders(
+        collider,
+        limits=Limits.of(None, NAMES[:3]),
+        kept=np.zeros_like(collider),
+        total=lambda graph: -math.inf,
+    )
+    assert (found == collider).all()
+
+
+def _bought(n_samples: int, epsilon: float, seed: int = 4) -> jaxcd.Release:
+    data = jaxcd.networks.load("asia").sample(n_samples, key=jax.random.key(3))
+    return jaxcd.release(
+        data,
+        jaxcd.LogLinear(),
+        budget=jaxcd.Budget(epsilon, 1e-6),
+        noise=jaxcd.SimulatedNoise(jax.random.key(seed)),
+    )
+
+
+def test_with_much_noise_a_search_leaves_directions_open() -> None:
+    chordal, fewer = 0, 0
+    for seed in (2, 3):
+        bought = _bought(1_000, 2.0, seed)
+        found, best = jaxcd.search(bought), ordering_search(bought.default_score()).adjacency
+        assert bought.opens_directions
+        assert any("directions are left open" in words for words in found.info["warnings"])
+        assert (found.graph.adjacency == (best | best.T)).all()
+        arcs = jaxcd.graphs.consistent_extension(found.graph)
+        assert arcs is not None
+        assert n_colliders(arcs.directed) <= by_definition(best)
+        fewer += n_colliders(arcs.directed) < by_definition(best)
+        if nx.is_chordal(nx.Graph([(edge.a, edge.b) for edge in found.graph.edges()])):
+            chordal += 1
+            assert not found.graph.directed.any()
+        # what is known before is told as before
+        smoke_first = jaxcd.Knowledge(tiers=[["smoke"], ["bronc", "lung", "dysp", "xray"]])
+        known = jaxcd.search(bought, knowledge=smoke_first).graph
+        assert all(
+            known.has_edge("smoke", name, symbol="-->")
+            for name in known.neighbors("smoke")
+            if name in ("bronc", "lung", "dysp", "xray")
+        )
+    assert chordal and fewer
+
+
+@pytest.mark.parametrize(("n_samples", "epsilon"), [(10_000, 10.0), (1_000, 100.0)])
+def test_with_little_noise_it_does_not(n_samples: int, epsilon: float) -> None:
+    found = jaxcd.search(_bought(n_samples, epsilon))
+    assert found.graph.directed.any()
+    assert not any("directions" in words for words in found.info.get("warnings", ()))
+
+
+def test_without_noise_it_does_not() -> None:
+    data = jaxcd.networks.load("asia").sample(500, key=jax.random.key(3))
+    bought = jaxcd.release(data, jaxcd.LogLinear(), budget=jaxcd.NO_PRIVACY)
+    assert not bought.opens_directions
