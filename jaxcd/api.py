@@ -13,7 +13,7 @@ import jax
 
 from jaxcd.advice.choosing import Algorithm, Choice, choose, kind_of_release
 from jaxcd.advice.recommending import recommend
-from jaxcd.checks import check_flag, check_whole, choice_of
+from jaxcd.checks import check_flag, check_key_or_none, check_progress, check_whole, choice_of
 from jaxcd.citests import CITest
 from jaxcd.data import Dataset, Domain, Missing, Table
 from jaxcd.data.rows import Rows
@@ -34,9 +34,10 @@ from jaxcd.discovery import (
 from jaxcd.discovery.constraint.background import check_knowledge, known_to_tests
 from jaxcd.discovery.greedy_fci import check_gfci
 from jaxcd.discovery.released import known_to_scores
+from jaxcd.discovery.result import teller
 from jaxcd.errors import OptionError
 from jaxcd.graphs import Knowledge
-from jaxcd.places import check_new_file
+from jaxcd.places import check_new_file, path_of
 from jaxcd.privacy import Budget, NoiseSource, NoPrivacy, PrivacyFilter, Unit, keeps_what_is_paid
 from jaxcd.privacy.accountant import BY_PERSON_ONLY
 from jaxcd.queries.door import check_unit, public_count
@@ -278,9 +279,11 @@ def discover(
         linear=linear,
         latent=latent,
     )
+    check_progress(progress, of="a LevelRecord and a Step")
+    check_key_or_none(key)
     _check_afterwards(choice, release_out, n_confidence_draws)
     if choice.kind is not None:
-        tell = progress if callable(progress) else print if progress else _silent
+        tell = teller(progress)
         tell(Step("buying the release", (0, 2)))
         # Two columns of which neither causes the other may have a hidden cause in common.
         kind = choice.kind if choice.algorithm.finds_pag else choice.kind.knowing(knowledge)
@@ -326,10 +329,6 @@ def discover(
     return replace(run, info={**run.info, **more, "reasons": choice.reasons})
 
 
-def _silent(step: Step) -> None:
-    """Of a run whose progress nobody asked for."""
-
-
 def _check_afterwards(
     choice: Choice, release_out: str | Path | None, n_confidence_draws: int
 ) -> None:
@@ -347,7 +346,7 @@ def _check_afterwards(
                 "algorithm='release'"
             )
     if release_out is not None:
-        path = Path(release_out)
+        path = path_of("release_out", release_out, example="release.npz")
         check_new_file("release_out", path, force=True, cure="one such as 'release.npz'")
 
 

@@ -19,10 +19,12 @@ __all__ = [
     "check_count",
     "check_flag",
     "check_key",
+    "check_key_or_none",
     "check_listed",
     "check_nonnegative",
     "check_number",
     "check_positive",
+    "check_progress",
     "check_share",
     "check_weights",
     "check_whole",
@@ -55,6 +57,12 @@ def check_key(key: Any, *, cure: str = "use jax.random.key(seed)") -> None:
     else:
         given = f"a value of type {type(key).__name__}"
     raise OptionError(f"key must be one typed key, not {given}; {cure}")
+
+
+def check_key_or_none(key: Any) -> None:
+    """Raises OptionError unless it is one typed key, or None."""
+    if key is not None:
+        check_key(key, cure="use jax.random.key(seed), or None")
 
 
 def check_listed(
@@ -179,6 +187,15 @@ def check_flag(name: str, value: Any) -> None:
     """Raises OptionError unless the value is True or False."""
     if not isinstance(value, bool):
         raise OptionError(f"{name} = {value!r} is not True or False; say which")
+
+
+def check_progress(value: Any, *, of: str) -> None:
+    """Raises OptionError unless the value is True, False or a function of what is named."""
+    if not isinstance(value, bool) and not callable(value):
+        raise OptionError(
+            f"progress = {value!r} is neither True, False nor a function of {of}; use True to "
+            "print lines, or False"
+        )
 
 
 def check_choice(name: str, value: Any, choices: type[enum.Enum]) -> None:

@@ -4,13 +4,14 @@ line asks before it starts.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, TypeGuard
 
 from jaxcd.errors import DataError, OptionError
 
@@ -20,9 +21,36 @@ __all__ = [
     "check_there",
     "force_file",
     "force_folder",
+    "is_path",
+    "path_of",
     "real_path",
     "written_whole",
 ]
+
+
+def is_path(value: Any) -> TypeGuard[str | Path]:
+    """Whether it can name a file: text, or an object that stands for a path."""
+    return isinstance(value, (str, os.PathLike))
+
+
+def path_of(name: str, value: Any, *, example: str) -> Path:
+    """Returns the path that is given, else raises OptionError.
+
+    Args:
+        name: the argument.
+        value: what was given.
+        example: of a path.
+    """
+    try:
+        path = Path(value)
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            path.stat()  # an error for a link to itself, a long name, a folder that is closed
+    except (TypeError, ValueError, OSError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise OptionError(
+            f"{name} = {value!r} is no path of a file ({why}); give one such as {example!r}"
+        ) from None
+    return path
 
 
 def real_path(path: str | Path) -> Path:
@@ -92,7 +120,7 @@ def check_there(
         raise DataError(f"{name} {str(path)!r} does not exist; check the path")
 
 
-@contextmanager
+@contextlib.contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
     """The path of a draft to write, which takes the place of ``path`` in one step when the block
     ends: what goes wrong before leaves no file there, or the old one as it was.  The content is on

@@ -38,7 +38,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from jaxcd.checks import shown_list
 from jaxcd.data.column_types import (
@@ -55,7 +55,7 @@ from jaxcd.data.columns import infer_columns
 from jaxcd.data.frames import raw_columns
 from jaxcd.errors import DomainError, FormatError
 from jaxcd.json_files import parsed, read_text
-from jaxcd.places import check_there, written_whole
+from jaxcd.places import check_new_file, check_there, is_path, path_of, written_whole
 
 __all__ = [
     "Binned",
@@ -293,12 +293,14 @@ class Domain:
         """Read a domain file; the format is in the module's docstring.
 
         Raises:
+            OptionError: ``path`` is no path.
             DataError: If there is no such file.
             FormatError: If the file is not JSON of that shape.
             DomainError: If a column is declared twice, is of an unknown type, or has impossible
                 levels or bounds.
         """
-        check_there(Path(path), name="domain file", wanted="a file (JSON)", of="*.json")
+        path = path_of("path", path, example="domain.json")
+        check_there(path, name="domain file", wanted="a file (JSON)", of="*.json")
         text = read_text(path, "domain file")
         try:
             return domain_from_json(text)
@@ -318,10 +320,16 @@ class Domain:
         return {"columns": columns} if self.declared else {"declared": False, "columns": columns}
 
     def write(self, path: str | Path) -> None:
-        """Write the domain as JSON; :meth:`read` gives an equal domain back."""
+        """Write the domain as JSON; :meth:`read` gives an equal domain back.
+
+        Raises:
+            OptionError: ``path`` is no path of a file in a folder that exists.
+        """
+        path = path_of("path", path, example="domain.json")
+        check_new_file("path", path, force=True, cure="one such as 'domain.json'")
         content = self.to_json_dict()
         text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-        with written_whole(Path(path)) as draft:
+        with written_whole(path) as draft:
             draft.write_text(text, encoding="utf-8")
 
 
@@ -330,7 +338,7 @@ D = TypeVar("D")
 
 def as_domain(domain: D | str | Path) -> D | Domain:
     """The domain of a domain file, where it is a path; anything else comes back as it is."""
-    return Domain.read(domain) if isinstance(domain, (str, Path)) else domain
+    return Domain.read(domain) if is_path(domain) else cast(D, domain)
 
 
 def declared_domain(domain: Any) -> Domain:

@@ -19,6 +19,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxcd.checks import check_listed
 from jaxcd.data.arrow import raw_column
 from jaxcd.data.columns import RawColumn, encode
 from jaxcd.data.domain import Domain
@@ -28,6 +29,7 @@ from jaxcd.data.parquet import OpenedParquet
 from jaxcd.data.row_codes import check_type, code_of
 from jaxcd.data.rows import Columns
 from jaxcd.errors import DataError, JaxcdError, OptionError
+from jaxcd.places import is_path, path_of
 
 __all__ = ["Engine", "LazyEngine", "ParquetEngine", "parquet_files"]
 
@@ -366,7 +368,7 @@ class ParquetEngine(Engine):
         import narwhals as nw
         import pyarrow.parquet as pq
 
-        given = [path] if isinstance(path, (str, Path)) else list(path)
+        given = [path] if is_path(path) else check_listed("path", path, of="paths")
         self._files = sorted({file for each in given for file in parquet_files(each)})
         self._domain = domain
         for file in self._files:
@@ -395,7 +397,7 @@ class ParquetEngine(Engine):
 
 def parquet_files(path: str | Path) -> list[Path]:
     """The files of a path, a folder or a pattern; raises DataError where there is none."""
-    place = Path(path)
+    place = path_of("path", path, example="lake/*.parquet")
     if place.is_dir():
         found = sorted(place.glob("*.parquet"))
     elif place.is_file():

@@ -30,7 +30,7 @@ from jaxcd.data.dataset import Dataset
 from jaxcd.data.domain import Categorical, Domain
 from jaxcd.data.readers import open_text
 from jaxcd.errors import DomainError, FormatError, GraphError, OptionError
-from jaxcd.places import check_there
+from jaxcd.places import check_there, path_of
 
 if TYPE_CHECKING:
     from jaxcd.graphs import MixedGraph
@@ -277,7 +277,7 @@ def read_bif(path: str | Path) -> BayesianNetwork:
         FormatError: If the file is not BIF, a row is missing or does not sum to one (naming the
             line), or there is a cycle (naming its nodes).
     """
-    path = Path(path)
+    path = path_of("path", path, example="asia.bif")
     check_there(path, wanted="a BIF file", of="*.bif*")
     try:
         with open_text(path) as handle:

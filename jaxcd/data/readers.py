@@ -52,7 +52,7 @@ from jaxcd.data.parquet import OpenedParquet
 from jaxcd.data.well_formed_csv import well_formed_columns
 from jaxcd.errors import DataError, OptionError
 from jaxcd.json_files import is_utf16, no_utf8
-from jaxcd.places import check_there
+from jaxcd.places import check_there, is_path, path_of
 
 ROWS_AT_A_TIME = 20_000
 UTF_8 = "utf-8"
@@ -115,7 +115,7 @@ def read_csv(
         >>> jaxcd.read_csv(path, domain=domain).codes.tolist()
         [[1, 2], [0, 0], [1, 1]]
     """
-    if not isinstance(path, (str, Path)):
+    if not is_path(path):
         raise OptionError(
             f"path: a {type(path).__name__} is no path of a file; for a data frame use "
             "jaxcd.Dataset.from_frame(frame, domain=domain)"
@@ -151,7 +151,7 @@ def read_columns(
             is missing; None: those that have too many for levels.
         encoding: of a text file, as for :func:`read_csv`.
     """
-    path, encoding = Path(path), text_encoding(encoding)
+    path, encoding = path_of("path", path, example="patients.csv"), text_encoding(encoding)
     name = path.name.lower()
     if path.is_dir():
         check_there(path, wanted="a table (.csv, .tsv or .parquet)", of="*.[cpt][sa][vr]*")

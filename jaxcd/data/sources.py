@@ -11,6 +11,7 @@ from jaxcd.data.frames import as_table
 from jaxcd.data.missing import Missing
 from jaxcd.data.readers import read_csv
 from jaxcd.errors import OptionError, PrivacyError
+from jaxcd.places import is_path
 
 __all__ = ["Tabular", "as_data"]
 
@@ -49,8 +50,8 @@ def as_data(
         >>> as_data(frame, None, private=False)
         Dataset(n_samples=3; a: ordinal(2), b: categorical(2); domain inferred, not declared)
     """
-    is_path = isinstance(data, (str, Path))
-    if not (is_path or _is_frame(data)):
+    is_file = is_path(data)
+    if not (is_file or _is_frame(data)):
         if domain is not None:
             raise OptionError(_no_table(data))
         return _read_as(data, missing)
@@ -67,7 +68,7 @@ def as_data(
             "domain=, a jaxcd.Domain or the path of a domain file (`jaxcd domain FILE` writes a "
             'draft; check every column and set "declared" to true), or use budget=NO_PRIVACY'
         )
-    if is_path:
+    if is_file:
         return _read_as(read_csv(data, domain=domain), missing)
     return _read_as(Dataset.from_frame(data, domain=domain), missing)
 

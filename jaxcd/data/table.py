@@ -161,6 +161,11 @@ class Table(Rows):
         self._engine = engine
         self.domain, self.n_samples, self.snapshot = domain, int(n_samples), snapshot
         self.missing = Missing.of(missing)
+        if progress is not None and not callable(progress):
+            raise OptionError(
+                f"progress = {progress!r} is no function of (queries done, all queries); give one, "
+                "or None"
+            )
         self._progress = progress
         self._kept: dict[Columns, NDArray[np.int64]] = {}
         self.n_queries = 0

@@ -30,7 +30,7 @@ from jaxcd.data.intervention_knowledge import designed_arcs
 from jaxcd.discovery.edge_shares import EdgeConfidence
 from jaxcd.discovery.recalibration import kinds, recalibrated
 from jaxcd.discovery.released import search_release
-from jaxcd.discovery.result import DiscoveryResult, Step
+from jaxcd.discovery.result import DiscoveryResult, Step, StepProgress, teller
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import Knowledge, Mark, MixedGraph, consistent_extension
 from jaxcd.privacy.claims import GuaranteeClaim, claiming
@@ -69,7 +69,7 @@ def edge_confidence(
     seed: int = 0,
     kind: ReleaseKind | None = None,
     search: Search | None = None,
-    progress: Callable[[Step], None] = lambda step: None,
+    progress: StepProgress = False,
     calibrated: bool = True,
 ) -> EdgeConfidence:
     r"""How often the edges of a released graph would return, by a parametric bootstrap of release
@@ -113,7 +113,7 @@ def edge_confidence(
             not the defaults (marginals; public centres and scales of second moments); features need
             none.
         search: how a release is searched; None reads search and options off ``run``.
-        progress: is called with a Step before each draw.
+        progress: True prints a line a draw; a function is called with a Step before each draw.
         calibrated: False leaves out step 4, which is never done for other searches than the
             release's own, nor for kinds of release that no map was fitted for: then the numbers are
             shares, the frequencies if the found graph with its fitted parameters were the truth.
@@ -155,6 +155,7 @@ def edge_confidence(
             f"release: a {type(release).__name__} cannot be drawn again; use what jaxcd.release "
             "returns"
         )
+    tell = teller(progress)
     if kind is not None:
         check_is_kind(kind)
     if search is not None and not callable(search):
@@ -175,16 +176,15 @@ def edge_confidence(
             f"search: the run is of {run.info.get('algorithm')!r} on other data than a release; "
             "give search=, a function of a release"
         )
-    run = search(release) if run is None else run
+    run = _found(search, release) if run is None else run
     # What is drawn is read as the run read it.
     release = release.reading(run.info.get("missing", release.missing))
     draw_again = release.redraw(_model(release, run.graph), kind=kind)
     adjacent, directed = np.zeros((2, len(release.names), len(release.names)))
     for draw in range(n_draws):
-        progress(Step("confidence", (draw, n_draws)))
-        graph = search(draw_again(jax.random.fold_in(jax.random.key(seed), draw))).graph.reordered(
-            release.names
-        )
+        tell(Step("confidence", (draw, n_draws)))
+        drawn = draw_again(jax.random.fold_in(jax.random.key(seed), draw))
+        graph = _found(search, drawn).graph.reordered(release.names)
         adjacent += graph.adjacency
         directed += graph.directed
     shares = adjacent / n_draws
@@ -217,6 +217,17 @@ def edge_confidence(
         method,
         meaning,
     )
+
+
+def _found(search: Search, release: Release) -> DiscoveryResult:
+    """What a search finds on a release; raises OptionError where that is no run."""
+    run = search(release)
+    if not isinstance(run, DiscoveryResult):
+        raise OptionError(
+            f"search: the function returned a value of type {type(run).__name__}, and no run; give "
+            "one of a release that returns a DiscoveryResult, such as jaxcd.ges"
+        )
+    return run
 
 
 def _required(run: DiscoveryResult, names: Sequence[str]) -> np.ndarray:

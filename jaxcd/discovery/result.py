@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from jaxcd.checks import counted
+from jaxcd.checks import check_progress, counted
 from jaxcd.discovery.edge_shares import EdgeConfidence
 from jaxcd.errors import OptionError
 from jaxcd.frozen import FrozenDict
@@ -17,7 +17,7 @@ from jaxcd.graphs.knowledge import given_edges
 from jaxcd.privacy import PrivacyCost
 from jaxcd.privacy.certificate import Certified
 
-__all__ = ["DiscoveryResult", "LevelRecord", "SearchPass", "Step"]
+__all__ = ["DiscoveryResult", "LevelRecord", "SearchPass", "Step", "StepProgress", "teller"]
 
 
 class SearchPass(enum.Enum):
@@ -76,6 +76,22 @@ class Step:
     def __str__(self) -> str:
         done, total = self.progress
         return self.words if total is None else f"{self.words} ({done + 1} of {total})"
+
+
+StepProgress = bool | Callable[[Step], None]
+"""True prints each step; a function is called with it."""
+
+
+def teller(progress: Any) -> Callable[[Any], None]:
+    """The function that is called with each step; raises OptionError for what is no
+    :data:`StepProgress`.
+    """
+    check_progress(progress, of="a Step")
+    return progress if callable(progress) else print if progress else _silent
+
+
+def _silent(step: Any) -> None:
+    """Of a run whose progress nobody asked for."""
 
 
 @dataclass(frozen=True)

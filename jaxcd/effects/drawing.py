@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxcd.errors import OptionError
-from jaxcd.places import written_whole
+from jaxcd.places import check_new_file, path_of, written_whole
 
 __all__ = ["forest_plot"]
 
@@ -27,7 +27,8 @@ def forest_plot(
         A matplotlib Figure.
 
     Raises:
-        OptionError: there is no effect, or as many truths as effects are not given.
+        OptionError: there is no effect, as many truths as effects are not given, or no picture can
+            be written there.
 
     Example:
         >>> import jax, jaxcd
@@ -42,6 +43,9 @@ def forest_plot(
         raise OptionError("effects: there are none to draw; give at least one")
     if truths and len(truths) != len(effects):
         raise OptionError(f"truths: {len(truths)} for {len(effects)} effects; give one for each")
+    if path is not None:
+        path = path_of("path", path, example="effects.png")
+        check_new_file("path", path, force=True, cure="one such as 'effects.png'")
     from matplotlib.figure import Figure
 
     rows: list[tuple[str, float, float, float, float | None]] = []
@@ -69,6 +73,12 @@ def forest_plot(
     axes.set_ylim(-0.7, len(rows) - 0.3)
     axes.set_xlabel(f"effect, with its {100 * effects[0].level:g} % interval")
     if path is not None:
-        with written_whole(Path(path)) as draft:
-            figure.savefig(draft, format=Path(path).suffix[1:] or "png", dpi=150)
+        kind, kinds = path.suffix[1:].lower() or "png", figure.canvas.get_supported_filetypes()
+        if kind not in kinds:
+            raise OptionError(
+                f"path {str(path)!r}: no picture is written as {path.suffix}; the name may end in "
+                f"{', '.join(f'.{each}' for each in kinds)}"
+            )
+        with written_whole(path) as draft:
+            figure.savefig(draft, format=kind, dpi=150)
     return figure

@@ -26,7 +26,7 @@ from jaxcd.data.domain import Column
 from jaxcd.errors import DomainError, JaxcdError, OptionError
 from jaxcd.local.base import LocalGuarantee, LocalMechanism
 from jaxcd.local.randomising import charged_randomise, check_mechanism, mechanism_json
-from jaxcd.places import check_new_file, real_path, written_whole
+from jaxcd.places import check_new_file, path_of, real_path, written_whole
 from jaxcd.privacy import NoiseSource, PrivacyFilter, SecureNoise, keeps_what_is_paid
 from jaxcd.privacy.certificate import certificate_of
 
@@ -88,10 +88,11 @@ def privatize(
     """
     check_mechanism(mechanism)
     data = require_data(data, "randomising records", cure="give a Dataset: rows in memory")
-    csv, promise = Path(out), Path(guarantee_out)
+    csv = path_of("out", out, example="private.csv")
+    promise = path_of("guarantee_out", guarantee_out, example="guarantee.json")
     files = {"out": csv, "guarantee_out": promise}
     if domain_out is not None:
-        files["domain_out"] = Path(domain_out)
+        files["domain_out"] = path_of("domain_out", domain_out, example="domain.json")
     for name, path in files.items():
         check_new_file(name, path, force=force)
     for (name, path), (other, same) in itertools.combinations(files.items(), 2):

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxcd.checks import check_whole
+from jaxcd.checks import check_key_or_none, check_whole
 from jaxcd.ops.standardising import standardised
 from jaxcd.pairwise._checks import check_not_private, check_pair
 from jaxcd.pairwise.result import Direction, PairResult
@@ -87,6 +87,7 @@ def cds(
         ("min_count", min_count, 2),
     ):
         check_whole(name, value, least)
+    check_key_or_none(key)
     check_not_private(
         budget,
         method="cds",

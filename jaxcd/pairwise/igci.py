@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from jaxcd.checks import check_choice
+from jaxcd.checks import check_choice, check_key_or_none
 from jaxcd.errors import DataError
 from jaxcd.ops.standardising import standardised
 from jaxcd.pairwise._checks import check_not_private, check_pair, min_max_scaled
@@ -106,6 +106,7 @@ def igci(
     """
     check_choice("reference", reference, Reference)
     check_choice("estimator", estimator, Estimator)
+    check_key_or_none(key)
     check_not_private(
         budget, method="igci", reason="a slope between two near records has no bounded sensitivity"
     )

@@ -19,6 +19,7 @@ import numpy as np
 from jaxcd.checks import check_choice, counted
 from jaxcd.errors import DataError, FormatError
 from jaxcd.pairwise.result import Direction, PairResult
+from jaxcd.places import path_of
 
 __all__ = [
     "CausePair",
@@ -258,7 +259,7 @@ def _opened(
     """The rows and arrays of a collection; what malformed files raise in the block becomes one
     FormatError that names the file.
     """
-    place = Path(folder) / collection
+    place = path_of("folder", folder, example="data") / collection
     rows, arrays = _read(place / meta, place / archive)
     try:
         yield rows, arrays

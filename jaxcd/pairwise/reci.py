@@ -24,7 +24,7 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxcd.checks import check_number, hold_python_numbers
+from jaxcd.checks import check_key_or_none, check_number, hold_python_numbers
 from jaxcd.errors import OptionError, SensitivityError
 from jaxcd.pairwise._checks import (
     Bounds,
@@ -272,6 +272,7 @@ def reci(
         >>> print(found.direction, round(found.confidence, 2))
         Direction.X_TO_Y 1.0
     """
+    check_key_or_none(key)
     private = check_pair_arguments(budget, noise)
     method = (BoundedPolynomial() if private else Polynomial()) if regressor is None else regressor
     if not isinstance(method, Regressor):

@@ -29,7 +29,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from ..errors import BudgetExhausted, OptionError, PrivacyWarning
-from ..places import written_whole
+from ..places import path_of, written_whole
 from .budget import Accounting, Budget, NoPrivacy, PrivacyCost, Unit, delta_warning
 from .events import PrivacyEvent
 from .gdp import pure_to_gdp_rho
@@ -99,7 +99,7 @@ class Receipt:
         Raises:
             OptionError: the folder does not exist.
         """
-        path = Path(path)
+        path = path_of("path", path, example="bought.npz")
         if path.is_dir() or not path.absolute().parent.is_dir():
             raise OptionError(
                 f"path = {str(path)!r} is no file in a folder that exists; give one such as "

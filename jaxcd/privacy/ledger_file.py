@@ -45,7 +45,7 @@ from typing import Any, BinaryIO
 from ..checks import counted
 from ..errors import BudgetExhausted, FormatError, OptionError
 from ..json_files import DAMAGE, parsed
-from ..places import check_folder_takes, force_folder, real_path
+from ..places import check_folder_takes, force_folder, path_of, real_path
 from .budget import Accounting, Budget, PrivacyCost, Relation, Unit, accounting_of
 from .certificate import certificate_of
 from .event_rows import event_of_row, event_row, number_of, whole_of
@@ -166,14 +166,7 @@ class LedgerFile(PrivacyFilter):
 
         # One file, one lock, also where it is opened by a symbolic link, and whatever folder the
         # process goes to.
-        try:
-            self._path = real_path(path)
-            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                self._path.stat()  # an error for a link to itself or a long name
-        except (TypeError, ValueError, OSError) as error:
-            raise OptionError(
-                f"path = {path!r} is no file's ({error}); give one such as 'patients.ledger'"
-            ) from None
+        self._path = real_path(path_of("path", path, example="patients.ledger"))
         if self._path.is_dir() or not self._path.absolute().parent.is_dir():
             raise OptionError(
                 f"path = {str(path)!r} is no file in a folder that exists; give one such as "

@@ -19,7 +19,7 @@ from typing import Any
 from ..checks import printable
 from ..errors import FormatError
 from ..json_files import parsed
-from ..places import check_there
+from ..places import check_there, path_of
 from .budget import Relation, Unit, counted_words, unit_words
 from .certificate import FORMAT, VERSION, certificate_digest
 from .ledger_file import MAGIC as LEDGER_MAGIC
@@ -100,6 +100,7 @@ def verify(source: Mapping[str, Any] | str | Path) -> Verification:
         The checks; true if all hold.
 
     Raises:
+        OptionError: ``source`` is neither a mapping nor a path.
         DataError: there is no such file.
         FormatError: it is no certificate, is incomplete, or is of a run without privacy.
 
@@ -110,7 +111,10 @@ def verify(source: Mapping[str, Any] | str | Path) -> Verification:
         >>> jaxcd.verify(bought.certificate()).holds
         True
     """
-    content = source if isinstance(source, Mapping) else _read(Path(source))
+    if isinstance(source, Mapping):
+        content = source
+    else:
+        content = _read(path_of("source", source, example="privacy.json"))
     if isinstance(content.get("certificate"), Mapping):  # of a file that holds more
         content = content["certificate"]
     try:

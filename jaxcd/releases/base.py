@@ -25,7 +25,7 @@ from jaxcd.data import Binned, Missing
 from jaxcd.data.domain import domain_from_json
 from jaxcd.errors import DomainError, FormatError, OptionError
 from jaxcd.json_files import DAMAGE
-from jaxcd.places import check_new_file
+from jaxcd.places import check_new_file, path_of
 from jaxcd.privacy import PrivacyCost, PureEvent
 from jaxcd.privacy.accountant import SIMULATED
 from jaxcd.privacy.certificate import certificate_of
@@ -407,9 +407,9 @@ class Release(StatisticsSource):
         was.
 
         Raises:
-            OptionError: the folder does not exist.
+            OptionError: ``path`` is no path, or its folder does not exist.
         """
-        path = Path(path)
+        path = path_of("path", path, example="release.npz")
         check_new_file("path", path, force=True, cure="one such as 'release.npz'")
         own, arrays = self._parts()
         header = {
@@ -436,11 +436,12 @@ class Release(StatisticsSource):
             names: the variables that it should be of, in order; None takes any.
 
         Raises:
+            OptionError: ``path`` is no path.
             DataError: there is no such file.
             FormatError: it is none of ours, of a newer version, of another kind, or incomplete.
             DomainError: it is of other variables.
         """
-        path = Path(path)
+        path = path_of("path", path, example="release.npz")
         header, arrays = read_archive(path)
         kind = Release._kinds.get(str(header["kind"]))
         if kind is None or not issubclass(kind, cls):

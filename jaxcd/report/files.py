@@ -28,7 +28,7 @@ from typing import Any
 
 from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph
-from jaxcd.places import check_folder_takes, force_file, force_folder
+from jaxcd.places import check_folder_takes, force_file, force_folder, path_of
 from jaxcd.plotting import graph_png, graph_svg
 from jaxcd.report.contents import graph_json, grouped_ledger, metrics_json
 from jaxcd.report.page import report_page
@@ -55,7 +55,7 @@ def check_folder(folder: str | Path, *, force: bool = False) -> Path:
         OptionError: the folder exists and ``force`` is False, where it or a parent is a file, or
             where nothing can be written to it or to the nearest parent that is there.
     """
-    path = Path(folder)
+    path = path_of("folder", folder, example="patients")
     if path.is_dir() and not force:
         raise OptionError(
             f"folder {str(path)!r} exists; give another one, or force=True to overwrite its files"

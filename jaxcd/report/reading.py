@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from jaxcd.errors import DataError, FormatError
 from jaxcd.graphs import MixedGraph
 from jaxcd.json_files import DAMAGE, parsed
+from jaxcd.places import path_of
 from jaxcd.privacy import PrivacyCost, Relation
 from jaxcd.privacy.budget import Accounting, Unit
 from jaxcd.privacy.certificate import certificate_digest, plain
@@ -86,11 +87,13 @@ def read_result(
         A result that is equal to the one that was written; ``again`` is None.
 
     Raises:
+        OptionError: ``folder`` is no path.
         DataError: a file is missing.
         FormatError: a file is not what is written here, or two of them contradict each other.
     """
+    place = path_of("folder", folder, example="patients")
     graph, privacy, own = (
-        _content(Path(folder) / name) for name in ("graph.json", "privacy.json", "result.json")
+        _content(place / name) for name in ("graph.json", "privacy.json", "result.json")
     )
     try:
         if own["format"] != FORMAT or own["version"] != VERSION:

@@ -11,7 +11,7 @@ from typing import Any, final
 
 import jax
 
-from jaxcd.checks import check_choice, check_flag, check_key, check_whole
+from jaxcd.checks import check_choice, check_flag, check_key_or_none, check_progress, check_whole
 from jaxcd.citests import CITest, Query
 from jaxcd.citests.base import check_is_test
 from jaxcd.data import Dataset
@@ -43,8 +43,7 @@ def check_arguments(test: Any, budget: Any, key: Any, noise: Any) -> None:
             f"budget = {budget!r} is not a budget; use jaxcd.Budget(epsilon=1.0, delta=1e-6) or "
             "jaxcd.NO_PRIVACY"
         )
-    if key is not None:
-        check_key(key, cure="use jax.random.key(seed), or None")
+    check_key_or_none(key)
     if noise is not None and not isinstance(noise, NoiseSource):
         raise OptionError(
             f"noise = <{type(noise).__name__}> is not a noise source; use None (secure) or "
@@ -64,10 +63,7 @@ def _check_search(
         raise OptionError(
             f"knowledge = {knowledge!r} is no Knowledge; use jaxcd.Knowledge(tiers=...), or None"
         )
-    if not isinstance(progress, bool) and not callable(progress):
-        raise OptionError(
-            f"progress = {progress!r} is neither True, False nor a function of a LevelRecord"
-        )
+    check_progress(progress, of="a LevelRecord")
     if decider.needs_stable and not stable:
         raise OptionError(
             f"stable = False: {decider.name} answers a whole level at once; use stable=True"

@@ -39,7 +39,7 @@ from typing import Any
 import numpy as np
 
 from jaxcd.checks import is_whole
-from jaxcd.discovery.result import Step
+from jaxcd.discovery.result import Step, StepProgress, teller
 from jaxcd.discovery.score.limits import Limits
 from jaxcd.discovery.score.order_families import (
     MOST_COUNTED,
@@ -56,8 +56,6 @@ __all__ = ["Move", "OrderPosterior", "StructurePrior", "linear_extensions", "sam
 
 _MOST_CANDIDATES = 16  # 65,536 subsets a node
 _TOLD = 20
-
-Progress = bool | Callable[[Step], None]
 
 
 class Move(enum.Enum):
@@ -239,14 +237,6 @@ def _graph(families: Mapping[int, tuple[float, tuple[int, ...]]]) -> tuple[float
     return math.fsum(value for value, _ in families.values()), adjacency
 
 
-def _teller(progress: Progress) -> Callable[[Step], None]:
-    if not isinstance(progress, bool) and not callable(progress):
-        raise OptionError(
-            f"progress = {progress!r} is neither True, False nor a function of a Step"
-        )
-    return progress if callable(progress) else print if progress else lambda step: None
-
-
 def _nodes(tell: Callable[[Step], None], words: str, total: int) -> Callable[[int], None]:
     return lambda done: tell(Step(words, (done, total)))
 
@@ -280,7 +270,7 @@ def sample_orders(
     candidates: np.ndarray | None = None,
     max_candidates: int = 12,
     knowledge: Knowledge | None = None,
-    progress: Progress = False,
+    progress: StepProgress = False,
 ) -> OrderPosterior:
     """Samples orders of the variables, and from them the posterior probabilities of arcs and the
     best DAG.
@@ -355,7 +345,7 @@ def sample_orders(
             f"candidates must be bool ({d}, {d}) with at most max_candidates = {most} in a "
             "column; name fewer, or none"
         )
-    tell = _teller(progress)
+    tell = teller(progress)
     start = (
         first_candidates(score, most, _nodes(tell, "first candidates: column", d))
         if candidates is None

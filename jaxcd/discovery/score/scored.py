@@ -12,7 +12,7 @@ from typing import Any, overload
 import jax
 import numpy as np
 
-from jaxcd.checks import check_key, is_whole
+from jaxcd.checks import check_key_or_none, is_whole
 from jaxcd.data import Dataset, Domain, Missing
 from jaxcd.data.intervention_knowledge import with_interventions
 from jaxcd.data.sources import Tabular, as_data
@@ -21,10 +21,10 @@ from jaxcd.discovery.edge_shares import EdgeConfidence
 from jaxcd.discovery.facts import facts_of_release, facts_of_run, known_before
 from jaxcd.discovery.interventions import oriented_by_score
 from jaxcd.discovery.repeating import repeatable
-from jaxcd.discovery.result import DiscoveryResult
+from jaxcd.discovery.result import DiscoveryResult, StepProgress
 from jaxcd.discovery.score.exact_search import exact_search as exact_search_on
 from jaxcd.discovery.score.limits import Limits
-from jaxcd.discovery.score.order_mcmc import OrderPosterior, Progress, StructurePrior, sample_orders
+from jaxcd.discovery.score.order_mcmc import OrderPosterior, StructurePrior, sample_orders
 from jaxcd.errors import OptionError, PrivacyError
 from jaxcd.graphs import Knowledge, MixedGraph
 from jaxcd.privacy import NO_PRIVACY, Budget, NoPrivacy, open_account
@@ -138,8 +138,7 @@ def check_scored(
             "(jaxcd.release(data, jaxcd.Histogram(), "
             "budget=...)) and search that, or use budget=NO_PRIVACY"
         )
-    if key is not None:
-        check_key(key, cure="use jax.random.key(seed), or None")
+    check_key_or_none(key)
     if max_parents is not None and not is_whole(max_parents, 0):
         raise OptionError(
             f"max_parents = {max_parents!r} is not a number of parents; use a whole number from "
@@ -264,7 +263,7 @@ def order_mcmc(
     prior: StructurePrior = StructurePrior.ORDER_MODULAR,
     max_candidates: int = 12,
     knowledge: Knowledge | None = None,
-    progress: Progress = False,
+    progress: StepProgress = False,
 ) -> DiscoveryResult:
     """Posterior probabilities of arcs, by Markov chain Monte Carlo over orders of the variables.
 
