@@ -30,9 +30,11 @@ __all__ = [
     "check_whole",
     "choice_of",
     "counted",
+    "has",
     "hold_python_numbers",
     "is_number",
     "is_whole",
+    "said_of_columns",
     "shown_list",
     "printable",
     "shown_count",
@@ -170,6 +172,22 @@ def counted(number: int, word: str) -> str:
     ('1 row', '4,096 rows')
     """
     return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+def has(number: int) -> str:
+    """The verb after so many of something."""
+    return "has" if number == 1 else "have"
+
+
+def said_of_columns(names: Sequence[str], one: str, several: str) -> str:
+    """The columns, with the verb for one of them or for several.
+
+    >>> said_of_columns(["a"], "is", "are"), said_of_columns(["a", "b"], "is", "are")
+    ("the column 'a' is", "the columns ['a', 'b'] are")
+    """
+    if len(names) == 1:
+        return f"the column {names[0]!r} {one}"
+    return f"the columns {list(names)} {several}"
 
 
 def shown_list(words: Sequence[str], *, most: int = 20) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxcd.checks import check_listed, shown_list
+from jaxcd.checks import check_listed, counted, shown_list
 from jaxcd.citests import CITest, Query
 from jaxcd.data import Dataset, Domain, Missing, Table
 from jaxcd.data.sources import Tabular, as_data
@@ -182,10 +182,12 @@ def ci_test(
         if given:
             raise OptionError(
                 f"given: {test.name} cannot condition on {given!r}: too many cells or columns for "
-                f"{session.n_samples} rows; give fewer, or more rows"
+                f"{counted(session.n_samples, 'row')}; give fewer, or more rows"
             )
+        are = "is" if session.n_samples == 1 else "are"
         raise OptionError(
-            f"data: {session.n_samples} rows are too few for {test.name} of {x!r} and {y!r}; give "
+            f"data: {counted(session.n_samples, 'row')} {are} too few for {test.name} of {x!r} and "
+            f"{y!r}; give "
             "more rows"
         )
     if isinstance(budget, NoPrivacy):

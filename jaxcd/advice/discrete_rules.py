@@ -10,7 +10,8 @@ from jaxcd.advice.choosing import MOST_KNOWN_CELLS, kind_of_release, n_cells, n_
 from jaxcd.advice.limits import LIMITS, few_chosen, few_rows, many_levels, noisy, private_searches
 from jaxcd.advice.planning import plan_release
 from jaxcd.advice.recommendation import Alternative, Recommendation, of_release
-from jaxcd.checks import shown_count
+from jaxcd.checks import counted as counted_of
+from jaxcd.checks import has, shown_count
 from jaxcd.data import Domain
 from jaxcd.privacy import Budget, Unit
 from jaxcd.privacy.budget import counted_words
@@ -28,7 +29,7 @@ def discrete(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
     """By the number of cells, the budget and the rows."""
     found = _by_cells(domain, n_samples, budget)
     # More budget and other releases hardly help here, so that it goes before what asks for more.
-    warning = many_levels(domain, n_samples, counted_words(budget.unit))
+    warning = many_levels(domain, n_samples, budget.unit)
     return found if warning is None else found.warned(warning)
 
 
@@ -46,16 +47,18 @@ def _by_cells(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
     kind = kind_of_release(domain)
     private = private_searches(domain, n_samples, budget)
     counted = counted_words(budget.unit)
+    columns = f"{counted_of(domain.n_columns, 'column')} {has(domain.n_columns)}"
     if kind == Histogram():
         and_codes = f", and {cells:,} with those of missing cells" if cells > known else ""
         planned = plan_release(domain, n_samples, kind=kind, budget=budget)
         by_person = budget.unit is Unit.PERSON
         one = "person changes them by 2 in all" if by_person else "record changes two of them by 1"
+        mean = f"{n_samples / cells:,.3g}"
         reasons = [
-            f"{domain.n_columns} columns have {known:,} cells together, at most "
+            f"{columns} {counted_of(known, 'cell')} together, at most "
             f"{MOST_KNOWN_CELLS:,}{and_codes}: one {one}.",
-            f"A cell has {n_samples / cells:,.3g} {counted} on average and noise of "
-            f"{planned.noise:.3g}, which the score allows for.",
+            f"A cell has {mean} {budget.unit.value if mean == '1' else counted} on average and "
+            f"noise of {planned.noise:.3g}, which the score allows for.",
         ]
         if budget.delta > 0:
             reasons.append("It needs no delta: the release is private with epsilon alone.")
@@ -68,11 +71,10 @@ def _by_cells(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
     limit = MOST_KNOWN_CELLS if known > MOST_KNOWN_CELLS else Histogram().max_cells
     joint = Alternative(
         Histogram.title,
-        f"{domain.n_columns} columns have {shown_count(cells)} cells together, too many for noise "
-        "on each",
+        f"{columns} {shown_count(cells)} cells together, too many for noise on each",
     )
     large = (
-        f"{domain.n_columns} columns have {shown_count(cells)} cells together, more than "
+        f"{columns} {shown_count(cells)} cells together, more than "
         f"{limit:,}: tables of few columns each."
     )
     least = next((share for most, share in _MODEL_NOISE if domain.n_columns <= most), math.inf)

@@ -16,9 +16,10 @@ from statistics import median
 from jaxcd.advice.choosing import Algorithm, Choice, choose
 from jaxcd.advice.planning import plan
 from jaxcd.advice.recommendation import Alternative
+from jaxcd.checks import counted as counted_of
 from jaxcd.data import Domain
 from jaxcd.privacy import Budget, Unit
-from jaxcd.privacy.budget import counted_words
+from jaxcd.privacy.budget import counted_records, counted_words
 from jaxcd.scores.level_margin import CHANCE_FIT, FULL_LEVELS, counted_levels, mean_and_margin
 
 __all__ = [
@@ -51,7 +52,7 @@ _MOST_NATS: float = LIMITS["most_nats_of_an_edge"]
 ROWS_ONLY = "none of them has a proved bound for a person with several rows"
 
 
-def many_levels(domain: Domain, n_samples: int, counted: str) -> str | None:
+def many_levels(domain: Domain, n_samples: int, unit: Unit) -> str | None:
     """A warning where the score's price of an edge is more than most edges are worth: the median
     over pairs of columns of what their numbers cost, without noise.
     """
@@ -70,8 +71,10 @@ def many_levels(domain: Domain, n_samples: int, counted: str) -> str | None:
     if not pairs or median(prices) / n_samples <= _MOST_NATS:
         return None
     return (
-        f"the columns have so many levels that an edge takes {numbers:,.0f} numbers, too many for "
-        f"{n_samples:,} {counted}: expect to miss half of the graph or more; merge levels, or "
+        "the columns have so many levels that an edge takes "
+        f"{counted_of(round(numbers), 'number')}, too many for "
+        f"{counted_records(n_samples, unit)}: expect to miss half of the graph or more; merge "
+        "levels, or "
         "search the release by tests as well (pc)"
     )
 
@@ -82,7 +85,8 @@ def few_chosen(n_chosen: int, n_columns: int, counted: str) -> str | None:
         return None
     needed = _LEAST_CHOSEN * n_columns
     return (
-        f"this budget can measure {n_chosen:,} of {math.comb(n_columns, 2):,} pairs of columns; "
+        f"this budget can measure {n_chosen:,} of {counted_of(math.comb(n_columns, 2), 'pair')} "
+        "of columns; "
         f"with fewer than {math.ceil(needed):,} expect to miss half of the graph or more; "
         f"{math.sqrt(needed / n_chosen):.1f} times the {counted} would do"
     )
@@ -97,7 +101,8 @@ def few_rows(n_samples: int, budget: Budget) -> str | None:
     return (
         f"{counted} times epsilon{shared} are {count:,.0f}, and below {LEAST_COUNT:,} half of "
         "the graph or more can be missed where levels are rare or effects weak; "
-        f"for {n_samples:,} {counted} that is epsilon = {most * LEAST_COUNT / n_samples:.2g}"
+        f"for {counted_records(n_samples, budget.unit)} that is epsilon = "
+        f"{most * LEAST_COUNT / n_samples:.2g}"
     )
 
 

@@ -17,6 +17,7 @@ from jaxcd.advice.limits import (
 )
 from jaxcd.advice.planning import plan_release, resolution_words, scale_words
 from jaxcd.advice.recommendation import Alternative, Recommendation, of_release
+from jaxcd.checks import counted as counted_of
 from jaxcd.data import Domain, Numeric
 from jaxcd.errors import DataError
 from jaxcd.privacy import Budget
@@ -130,7 +131,11 @@ def _of_signs(
     kind, p = Tetrachoric(), domain.n_columns
     planned = plan_release(domain, n_samples, kind=kind, budget=budget)
     n_pairs, n_chosen = math.comb(p, 2), kind.n_selected(domain, n_samples, budget=budget)
-    chosen = (f"Of {n_pairs:,} pairs of columns {n_chosen:,} are chosen, and share the noise.",)
+    are = "is" if n_chosen == 1 else "are"
+    chosen = (
+        f"Of {counted_of(n_pairs, 'pair')} of columns {n_chosen:,} {are} chosen, and share the "
+        "noise.",
+    )
     shown = (*(chosen if n_chosen else ()), planned.words, *resolution_words(domain, kind.step))
     why = (*reasons, *shown)
     return of_release(kind, why, others, few_chosen(n_chosen, p, counted_words(budget.unit)))
@@ -169,7 +174,7 @@ def of_any_shape(
     if hidden > most:
         why = (
             f"their noise hides {below(hidden, counted)}, and of "
-            f"{domain.n_columns} columns tables found more from {most:.0%} on"
+            f"{counted_of(domain.n_columns, 'column')} tables found more from {most:.0%} on"
         )
         features = Alternative(Features.title, why)
         return _in_quantiles(domain, n_samples, budget, (features, *others))

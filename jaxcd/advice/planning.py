@@ -110,15 +110,16 @@ def plan(
     sensible = smallest <= USUAL_EFFECT * n_samples
     needed = math.ceil(smallest / USUAL_EFFECT)
     seen = (
-        f"dependences of {_records(smallest)} (of {n_samples} rows) are seen with probability "
+        f"dependences of {_records(smallest)} (of {counted(n_samples, 'row')}) are seen with "
+        "probability "
         "0.95. "
         if smallest < n_samples
-        else f"nothing in {n_samples} rows stands out of it. "
+        else f"nothing in {counted(n_samples, 'row')} stands out of it. "
     )
     words = f"{counted(n_answers, 'answer')} with noise of {_records(noise)} each; {seen}" + (
         "That is enough for effects of 1%."
         if sensible
-        else f"Effects of 1% need about {needed} rows."
+        else f"Effects of 1% need about {counted(needed, 'row')}."
     )
     return Plan(noise, smallest, n_samples, words, n_answers)
 

@@ -161,7 +161,7 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str], Facts, int], Stated | None]], 
     (r"sieve", _single("sparse vector", subset=True)),
     (r"noisy rank", _single("noisy rank")),
     (r"level 0: contrast moments", _contrasts),
-    (r"level \d+: smallest margin of (\d+) pairs|grow|shrink|orient", _batch),
+    (r"level \d+: smallest margin of (\d+) pairs?|grow|shrink|orient", _batch),
     (r"level \d+: separating set|answer and set, .*", _single("exponential")),
     (r"bandwidth of .*", _fixed("exponential", lambda facts: 2 + 1e-6, pad=1e-6)),
     (

@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from jaxcd.checks import counted
 from jaxcd.cli.shared import (
     AsJson,
     Encoding,
@@ -419,7 +420,9 @@ def _show(
     method = " ".join(
         str(result.info[name]) for name in ("method", "score", "regressor") if name in result.info
     )
-    rows = f"{n:,} rows" + (f" without missing cells, {left_out:,} left out" if left_out else "")
+    rows = counted(n, "row") + (
+        f" without missing cells, {left_out:,} left out" if left_out else ""
+    )
     lines = [("data", f"{file}, {rows}, {x} and {y}"), ("method", method)]
     if private:
         lines.append(("differs", f"from the method without privacy: {_differs(result)}"))

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from jaxcd.checks import counted
 from jaxcd.cli.shared import (
     AsJson,
     DomainFile,
@@ -151,7 +152,10 @@ def federate(
 def _show(bought: Any, coordinator: Coordinator, federation: Federation, out: Path) -> None:
     found = coordinator.report()
     largest = max((max(part["bytes"].values()) for part in found["rounds"]), default=0)
-    tell(f"release    {bought.kind}, {bought.n_samples:,} rows of {len(found['sites'])} sites")
+    tell(
+        f"release    {bought.kind}, {counted(bought.n_samples, 'row')} of {len(found['sites'])} "
+        "sites"
+    )
     tell(f"guarantee  {bought.cost}")
     tell(f"adversary  {federation.words}")
     tell(f"           secure aggregation {found['secure_aggregation']}")
@@ -159,7 +163,7 @@ def _show(bought: Any, coordinator: Coordinator, federation: Federation, out: Pa
         f"noise      of {federation.n_shares} of {len(federation.sites)} sites is enough: "
         f"{federation.dropouts} may be absent, {federation.colluding} may collude"
     )
-    tell(f"rounds     {len(found['rounds'])}, at most {largest:,} bytes a site and round")
+    tell(f"rounds     {len(found['rounds'])}, at most {counted(largest, 'byte')} a site and round")
     for note in found["notes"]:
         tell(f"note       {note}")
     tell(f"written    {out}: jaxcd search {out}")

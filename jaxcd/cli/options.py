@@ -16,7 +16,7 @@ import jax
 
 import jaxcd
 from jaxcd.api import Algorithm
-from jaxcd.checks import shown_list
+from jaxcd.checks import counted, shown_list
 from jaxcd.cli import tables
 from jaxcd.discovery import dag_to_pag
 from jaxcd.errors import DataError, FormatError, OptionError, PrivacyError
@@ -24,7 +24,7 @@ from jaxcd.graphs import Knowledge, MixedGraph
 from jaxcd.json_files import parsed, read_text
 from jaxcd.places import check_there
 from jaxcd.privacy import Accounting, NoiseSource, NoPrivacy, Unit
-from jaxcd.privacy.budget import counted_words
+from jaxcd.privacy.budget import counted_records
 from jaxcd.queries.door import public_count
 
 __all__ = [
@@ -310,7 +310,8 @@ class Source:
         n_samples = DEFAULT_ROWS if self.rows is None else self.rows
         data = network.sample(n_samples, key=jax.random.key(self.seed))
         name = f"{network.name} without {' and '.join(self.hide)}" if self.hide else network.name
-        words = f"{name}, {n_samples:,} rows sampled with seed {self.seed}, {len(shown)} columns"
+        size = f"{counted(n_samples, 'row')} sampled with seed {self.seed}"
+        words = f"{name}, {size}, {counted(len(shown), 'column')}"
         if not (self.hide or pag):
             return Loaded(data, words, network.cpdag())
         return Loaded(data.select(shown), words, dag_to_pag(network.dag, latent=self.hide), "PAG")
@@ -352,16 +353,16 @@ class Source:
             table = tables.opened(
                 file, domain, table=self.table, rows=self.rows, snapshot=self.snapshot
             )
-            return Loaded(table, f"{file}, {table.n_samples:,} rows where they are", None)
+            return Loaded(table, f"{file}, {counted(table.n_samples, 'row')} where they are", None)
         # Without privacy every cell that does not fit is reported; in a private run such an error
         # would tell of a record.
         data = jaxcd.read_csv(
             file, domain=domain, clip=self.clip, strict=not private, encoding=self.encoding
         )
         kind = "" if domain is None or not domain.declared else " of a declared domain"
-        counted = counted_words(budget.unit if isinstance(budget, jaxcd.Budget) else Unit.ROW)
-        n = f"{public_count(data, budget):,} {counted}"
-        return Loaded(data, f"{file}, {n}, {data.n_columns} columns{kind}", None)
+        unit = budget.unit if isinstance(budget, jaxcd.Budget) else Unit.ROW
+        n = counted_records(public_count(data, budget), unit)
+        return Loaded(data, f"{file}, {n}, {counted(data.n_columns, 'column')}{kind}", None)
 
 
 def _network(name: str | None, bif: Path | None) -> jaxcd.data.BayesianNetwork:

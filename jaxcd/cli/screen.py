@@ -22,7 +22,7 @@ from jaxcd.cli.options import Loaded
 from jaxcd.cli.shared import tell
 from jaxcd.discovery import EdgeConfidence
 from jaxcd.graphs.knowledge import given_edges
-from jaxcd.privacy.budget import PrivacyCost, counted_words, delta_warning
+from jaxcd.privacy.budget import PrivacyCost, counted_records, delta_warning
 from jaxcd.report import FILES, graph_json, grouped_ledger, metrics_json
 
 __all__ = [
@@ -138,8 +138,8 @@ def show_search(release: Path, bought: jaxcd.Release, how: str, knowledge: Path 
     _line(
         console,
         "release",
-        f"{release}: {bought.kind}, {bought.n_samples:,} {counted_words(bought.cost.unit)}, "
-        f"{len(bought.names)} columns",
+        f"{release}: {bought.kind}, {counted_records(bought.n_samples, bought.cost.unit)}, "
+        f"{counted(len(bought.names), 'column')}",
     )
     _line(console, "algorithm", how)
     if knowledge is not None:

@@ -226,8 +226,9 @@ class _Parser:
         levels = tuple(word.text for word in self._words_until("}", "a level"))
         self._expect(";")
         if count.text != str(len(levels)):
+            word = "level" if count.text == "1" else "levels"
             self._fail(
-                f"variable {name!r} announces {count.text} levels and lists {len(levels)}", count
+                f"variable {name!r} announces {count.text} {word} and lists {len(levels)}", count
             )
         if not levels or len(set(levels)) < len(levels):
             self._fail(f"variable {name!r} must list at least one level, each once", count)

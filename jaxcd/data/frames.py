@@ -99,7 +99,8 @@ def raw_columns_of_array(
         names = [f"x{j}" for j in range(1, array.shape[1] + 1)]
     if isinstance(names, str) or len(names) != array.shape[1]:
         raise DataError(
-            f"names must hold one name for each of the {array.shape[1]} columns, not {names!r}"
+            f"names must hold one name for each of the {counted(array.shape[1], 'column')}, not "
+            f"{names!r}"
         )
     checked = checked_names(names)
     return tuple(_raw_of_cells(name, array[:, j]) for j, name in enumerate(checked))

@@ -96,7 +96,8 @@ class _LevelwiseRun(PayingRun):
             return
         for_pairs, for_sets = self._split_level(rho)
         margins = margins_of(self._session, questions)
-        label = f"level {frontier.level}: smallest margin of {len(questions)} pairs"
+        label = f"level {frontier.level}: smallest margin of {len(questions)} pair"
+        label += "" if len(questions) == 1 else "s"
         measured = smallest_margins(
             self._session, self._accountant, margins, rho=for_pairs, label=label
         )

@@ -53,6 +53,19 @@ def counted_words(unit: Unit) -> str:
     return "people" if unit is Unit.PERSON else "rows"
 
 
+def counted_records(number: int, unit: Unit) -> str:
+    """So many rows, or people.
+
+    >>> (
+    ...     counted_records(1, Unit.ROW),
+    ...     counted_records(1, Unit.PERSON),
+    ...     counted_records(2_000, Unit.ROW),
+    ... )
+    ('1 row', '1 person', '2,000 rows')
+    """
+    return f"{number:,} {unit.value if number == 1 else counted_words(unit)}"
+
+
 class Accounting(Enum):
     """How the events of a budget with a delta add up where their epsilons do not fit."""
 
@@ -222,7 +235,7 @@ def delta_warning(
     if n_samples is None or math.isinf(epsilon) or not delta * n_samples >= 1:
         return None
     return (
-        f"delta = {delta:g} is not below 1 / {n_samples:,} {counted_words(unit)}: a mechanism with "
+        f"delta = {delta:g} is not below 1 / {counted_records(n_samples, unit)}: a mechanism with "
         "this delta may publish whole records; "
         f"use one far below, such as {10.0 ** math.floor(-math.log10(n_samples) - 1):g}"
     )

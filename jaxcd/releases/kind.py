@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar
 
+from jaxcd.checks import said_of_columns
 from jaxcd.data import Domain, Numeric
 from jaxcd.data.rows import Rows
 from jaxcd.errors import DataError, DomainError, OptionError
@@ -219,14 +220,14 @@ def check_complete_numeric(domain: Domain, numbers: str) -> None:
     others = [name for name in domain.names if not isinstance(domain[name], Numeric)]
     if others:
         raise DomainError(
-            f"data: the columns {others} are not numeric; use Marginals or Histogram for discrete "
-            "columns, or leave them out with data.select(names)"
+            f"data: {said_of_columns(others, 'is', 'are')} not numeric; use Marginals or Histogram "
+            "for discrete columns, or select the numeric ones with data.select(names)"
         )
     holes = [name for name, column in domain.columns.items() if column.missing is not None]
     if holes:
         raise DomainError(
-            f"data: the columns {holes} may have missing cells, and {numbers} have no place for "
-            'them; use Features, or Marginals with "bins" in the domain'
+            f"data: {said_of_columns(holes, 'may', 'may')} have missing cells, and {numbers} have "
+            'no place for them; use Features, or Marginals with "bins" in the domain'
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jaxcd.privacy.budget import Unit, counted_words
+from jaxcd.privacy.budget import Unit, counted_records, counted_words
 
 __all__ = ["USUAL_EFFECT", "Plan"]
 
@@ -52,13 +52,12 @@ class Plan:
             number: what a released number is, such as "cell".
             unit: the budget's: whether n counts rows or people.
         """
-        counted = counted_words(unit)
-        noisy = "records" if unit is Unit.ROW else counted
+        noisy = "records" if unit is Unit.ROW else counted_words(unit)
         share = 3 * noise / n_samples
         seen = (
-            f"what is below {share:.2%} of the {n_samples:,} {counted} is noise"
+            f"what is below {share:.2%} of the {counted_records(n_samples, unit)} is noise"
             if share < 1
-            else f"nothing in {n_samples:,} {counted} stands out of it"
+            else f"nothing in {counted_records(n_samples, unit)} stands out of it"
         )
         words = f"Each {number} has noise of {noise:.3g} {noisy}; {seen}."
         return cls(noise, 3 * noise, n_samples, words)

@@ -20,6 +20,7 @@ from jaxcd.checks import counted
 from jaxcd.graphs.knowledge import given_edges
 from jaxcd.plotting import STYLES
 from jaxcd.plotting.labels import short_labels
+from jaxcd.privacy.budget import Unit, counted_records
 from jaxcd.privacy.limits import KEPT_REASON
 
 __all__ = ["report_page"]
@@ -229,11 +230,11 @@ def _sentences(
     """What was found, how sure that is, and at what price."""
     n_rows = privacy["public"]["n_samples"]
     edges = [symbol for a, symbol, b in graph["edges"] if {a, b} not in given]
-    unit = _counted(privacy["public"])
     directed = sum(symbol in ("-->", "<--") for symbol in edges)
-    rows = "" if n_rows is None else f"{n_rows:,} {unit} and "
+    rows = "" if n_rows is None else f"{_so_many(n_rows, privacy['public'])} and "
     found = (
-        f"In a table of {rows}{len(graph['names'])} columns, {counted(len(edges), 'pair')} of "
+        f"In a table of {rows}{counted(len(graph['names']), 'column')}, "
+        f"{counted(len(edges), 'pair')} of "
         f"columns {'was' if len(edges) == 1 else 'were'} found to be "
         + ("related whatever other columns are held fixed" if is_latent else "directly related")
     )
@@ -317,12 +318,17 @@ def _counted(public: Mapping[str, Any]) -> str:
     return "people" if public.get("counts") == "people" else "rows"
 
 
+def _so_many(number: int, public: Mapping[str, Any]) -> str:
+    """So many of these."""
+    return counted_records(number, Unit.PERSON if _counted(public) == "people" else Unit.ROW)
+
+
 def _office(privacy: Mapping[str, Any], *, command: str | None, date: str) -> list[tuple[str, str]]:
     """What a privacy office files, line by line."""
     guarantee, public = privacy["guarantee"], privacy["public"]
     private = guarantee["epsilon"] != "inf"
     unit = _counted(public)
-    rows = "" if public["n_samples"] is None else f"{public['n_samples']:,} {unit}"
+    rows = "" if public["n_samples"] is None else _so_many(public["n_samples"], public)
     columns = (public["domain"] or {"columns": {}})["columns"].values()
     n_declared = sum(not (column.get("ignore") or column.get("person")) for column in columns)
     lines = [

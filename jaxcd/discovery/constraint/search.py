@@ -11,7 +11,14 @@ from typing import Any, final
 
 import jax
 
-from jaxcd.checks import check_choice, check_flag, check_key_or_none, check_progress, check_whole
+from jaxcd.checks import (
+    check_choice,
+    check_flag,
+    check_key_or_none,
+    check_progress,
+    check_whole,
+    counted,
+)
 from jaxcd.citests import CITest, Query
 from jaxcd.citests.base import check_is_test
 from jaxcd.data import Dataset
@@ -274,7 +281,8 @@ class ConstraintSearch:
                 info |= self._test.record_facts(session.domain)
         if n_apart := len(session.apart):
             words = (
-                f"{n_apart:,} of {math.comb(session.n_variables, 2):,} pairs were not measured: "
+                f"{n_apart:,} of {counted(math.comb(session.n_variables, 2), 'pair')} not "
+                "measured: "
                 "they are not joined, and no collider is read off them."
             )
             info["warnings"] = (*info.get("warnings", ()), words)

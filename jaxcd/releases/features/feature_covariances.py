@@ -256,7 +256,7 @@ class Features(ReleaseKind):
         total = sum(self.sizes(domain))
         if not n_samples > total + 1:
             raise DataError(
-                f"data: {counted(n_samples, 'row')} for {total} features; give at least "
+                f"data: {counted(n_samples, 'row')} for {counted(total, 'feature')}; give at least "
                 f"{total + 2} rows, or fewer columns"
                 f"{'' if self.n_features in (None, 2) else ', or a smaller n_features'}"
             )
@@ -412,7 +412,8 @@ class ReleasedFeatures(Release):
 
     def __repr__(self) -> str:
         return (
-            f"ReleasedFeatures({self.domain.n_columns} columns, {sum(self.sizes)} features, "
+            f"ReleasedFeatures({self.domain.n_columns} columns, "
+            f"{counted(sum(self.sizes), 'feature')}, "
             f"n_samples={self.n_samples}, "
             f"noise {self.noise:.3g}; {self.cost})"
         )

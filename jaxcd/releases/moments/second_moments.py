@@ -31,7 +31,14 @@ from typing import Any, ClassVar, final
 import jax
 import numpy as np
 
-from jaxcd.checks import check_number, check_weights, hold_python_numbers, is_number, shown_list
+from jaxcd.checks import (
+    check_number,
+    check_weights,
+    counted,
+    hold_python_numbers,
+    is_number,
+    shown_list,
+)
 from jaxcd.data import Domain
 from jaxcd.data.rows import Block
 from jaxcd.errors import DomainError, OptionError
@@ -349,7 +356,8 @@ class ReleasedSecondMoments(Release):
         if self.effective_samples >= _LOST * wanted:
             return ()
         return (
-            f"the second moments are as precise as {self.effective_samples:,.0f} rows, where this "
+            "the second moments are as precise as "
+            f"{counted(round(self.effective_samples), 'row')}, where this "
             f"budget mostly buys {wanted:,.0f}: they hardly see a column of two values of which "
             "one is rare, of few values, with far tails, or nearly a function of others; Features, "
             'or Marginals with "bins" in the domain, suit such columns',
@@ -415,9 +423,10 @@ class ReleasedSecondMoments(Release):
 
     def __repr__(self) -> str:
         return (
-            f"ReleasedSecondMoments({self.domain.n_columns} columns, n_samples={self.n_samples}, "
+            f"ReleasedSecondMoments({self.domain.n_columns} columns, "
+            f"n_samples={self.n_samples}, "
             "as precise as "
-            f"{self.effective_samples:.0f} rows without noise; {self.cost})"
+            f"{counted(round(self.effective_samples), 'row')} without noise; {self.cost})"
         )
 
     def _least_variance(self, epsilon: float, rho: float) -> tuple[float, float] | None:

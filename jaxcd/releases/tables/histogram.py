@@ -23,7 +23,7 @@ from typing import Any, ClassVar, final
 import jax
 import numpy as np
 
-from jaxcd.checks import hold_python_numbers, is_whole, shown_count
+from jaxcd.checks import counted, hold_python_numbers, is_whole, said_of_columns, shown_count
 from jaxcd.citests import CITest, PreparedTest
 from jaxcd.data import Domain
 from jaxcd.data.interventions import Interventions
@@ -130,14 +130,14 @@ class Histogram(ReleaseKind):
         numeric = [name for name in domain.names if not domain[name].is_discrete]
         if numeric:
             raise DomainError(
-                f"data: the columns {numeric} are numeric, and a histogram counts levels; declare "
-                "them ordinal with levels "
-                "chosen in advance, or leave them out with data.select(names)"
+                f"data: {said_of_columns(numeric, 'is', 'are')} numeric, and a histogram counts "
+                "levels; declare levels chosen in advance (ordinal), or leave out what is numeric "
+                "with data.select(names)"
             )
         n_cells = math.prod(cardinality or 1 for cardinality in domain.cardinalities)
         if n_cells > self.max_cells:
             raise DomainError(
-                f"data: the joint domain of {domain.n_columns} columns has "
+                f"data: the joint domain of {counted(domain.n_columns, 'column')} has "
                 f"{shown_count(n_cells)} cells, more than max_cells = "
                 f"{self.max_cells:,}; use Marginals (tables of few columns each), select fewer "
                 "columns, or raise max_cells"
@@ -332,7 +332,8 @@ class ReleasedHistogram(Release):
 
     def __repr__(self) -> str:
         return (
-            f"ReleasedHistogram({self.domain.n_columns} columns, {self.values.size} cells, "
+            f"ReleasedHistogram({self.domain.n_columns} columns, "
+            f"{counted(self.values.size, 'cell')}, "
             f"n_samples={self.n_samples}, "
             f"noise scale {self.scale:.4g}; {self.cost})"
         )

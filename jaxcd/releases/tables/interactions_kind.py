@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, cast
 
-from jaxcd.checks import check_whole, is_number
+from jaxcd.checks import check_whole, has, is_number, said_of_columns
 from jaxcd.data import Domain
 from jaxcd.data.intervention_knowledge import with_interventions
 from jaxcd.errors import DomainError, OptionError
@@ -118,8 +118,8 @@ class InteractionsKind(ReleaseKind):
         numeric = [name for name in domain.names if not domain[name].is_discrete]
         if numeric:
             raise DomainError(
-                f"data: the columns {numeric} are numeric, and tables count levels; declare "
-                "them ordinal with levels chosen in advance, or leave them out with "
+                f"data: {said_of_columns(numeric, 'is', 'are')} numeric, and tables count levels; "
+                "declare levels chosen in advance (ordinal), or leave out what is numeric with "
                 "data.select(names)"
             )
         levels = dict(zip(domain.names, map(int, cast(Any, domain.cardinalities)), strict=True))
@@ -130,7 +130,7 @@ class InteractionsKind(ReleaseKind):
         if wide:
             said = ", ".join(f"{name!r} ({levels[name]:,})" for name in wide)
             raise DomainError(
-                f"domain: the columns {said} have too many levels: a column may have "
+                f"domain: {said} {has(len(wide))} too many levels: a column may have "
                 f"{_MOST_LEVELS:,}, and two columns {_MOST_CELLS:,} multiplied; put levels "
                 'together, or leave the columns out ("ignore": true in a domain file)'
             )
