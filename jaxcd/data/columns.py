@@ -52,6 +52,8 @@ class RawColumn:
         untyped: Whether cells that all are numbers, or text that spells them (a csv file), make a
             column of numbers, when a domain is inferred.
         ordered_levels: The declared order of an ordered categorical, when a domain is inferred.
+        categories: All levels of an unordered categorical whose type declares them (pandas), when a
+            domain is inferred.
         odd_type: The frame's name of a type whose cells are neither text nor numbers (a date, a
             list); they are not looked at.
     """
@@ -62,6 +64,7 @@ class RawColumn:
     inverse: NDArray | None = None
     untyped: bool = False
     ordered_levels: tuple[Level, ...] | None = None
+    categories: tuple[Level, ...] = ()
     odd_type: str = ""
 
     def check_type(self) -> None:
@@ -409,6 +412,10 @@ def _infer_column(raw: RawColumn) -> Column:
         raise DataError(
             f'column {raw.name!r} holds missing values only; drop it, or declare "ignore": true'
         )
+    # Those that no cell has are levels as well, where the frame's type says so.
+    every = [level for level in raw.categories if not is_missing(level)]
+    if every and len(every) <= MAX_INFERRED_LEVELS and set(levels) <= set(every):
+        return Categorical(tuple(every), missing=missing)  # type: ignore[arg-type]
     return Categorical(tuple(_sorted_levels(levels)), missing=missing)  # type: ignore[arg-type]
 
 

@@ -269,7 +269,8 @@ class Domain:
         Levels taken from private data void every guarantee, so the result has ``declared=False``
         and private runs refuse it.  The rule, column by column: truth values are categorical; an
         ordered categorical (or Enum) is ordinal in its declared order; text and unordered
-        categoricals of at most 50 distinct values (``MAX_INFERRED_LEVELS``) are categorical; whole
+        categoricals of at most 50 distinct values (``MAX_INFERRED_LEVELS``) are categorical, a
+        categorical of pandas with all its categories in their order, if these are 50 at most; whole
         numbers of at most 50 distinct values are ordinal; other numbers are numeric without bounds.
         Text that all spells numbers counts as numbers where the source has no types of its own (csv
         files, arrays of text).

@@ -235,7 +235,12 @@ def _raw_of_series(name: str, series: Any) -> RawColumn:
         cells = series.to_list()
     except UnicodeDecodeError:  # arrow's text is whatever bytes a writer put there
         cells = text_of(_arrow_of(series.to_native()))
-    return RawColumn(name, **_factorised(cells), ordered_levels=_order_of(series))
+    return RawColumn(
+        name,
+        **_factorised(cells),
+        ordered_levels=_order_of(series),
+        categories=_categories_of(series.to_native()),
+    )
 
 
 def _order_of(series: Any) -> tuple[Any, ...] | None:
@@ -247,6 +252,17 @@ def _order_of(series: Any) -> tuple[Any, ...] | None:
     cells = series.to_native()
     is_arrow = hasattr(cells.dtype, "pyarrow_dtype") if hasattr(cells, "dtype") else True
     return declared_order(_arrow_of(cells)) if series.dtype == nw.Categorical and is_arrow else None
+
+
+def _categories_of(cells: Any) -> tuple[Any, ...]:
+    """All categories of an unordered categorical of pandas, in their order.  The dictionaries of
+    arrow, and the categoricals of polars, hold what was met in some data, and declare nothing.
+    """
+    kind = getattr(cells, "dtype", None)
+    if getattr(kind, "ordered", None) is not False or not hasattr(kind, "categories"):
+        return ()
+    levels = tuple(kind.categories.tolist())
+    return levels if all(isinstance(level, (str, bool, int, float)) for level in levels) else ()
 
 
 def _arrow_of(cells: Any) -> Any:

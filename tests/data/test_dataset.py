@@ -446,7 +446,7 @@ def test_round_trip_over_pandas_and_pickle() -> None:
             pd.Categorical(["u", "w", "u"], categories=["w", "v", "u"], ordered=True),
             Ordinal(("w", "v", "u")),
         ),
-        (pd.Categorical(["u", "w", "u"], categories=["w", "v", "u"]), Categorical(("u", "w"))),
+        (pd.Categorical(["u", "w", "u"], categories=["w", "v", "u"]), Categorical(("w", "v", "u"))),
     ],
 )
 def test_the_rule_of_inference(cells: Any, column: Any) -> None:
@@ -531,6 +531,33 @@ def test_an_ordered_categorical_keeps_its_order_at_every_door(
             frame = pd.DataFrame({"x": pd.arrays.ArrowExtensionArray(frame["x"]), "y": 0.5})
         found = Domain.infer(frame)["x"]
     assert found == Ordinal(tuple(levels), missing=True)
+
+
+@pytest.mark.parametrize("categories", [["z", "y", "x"], [3, 1, 2]])
+def test_categories_of_pandas_that_no_cell_has_are_levels(categories: list) -> None:
+    cells = pd.Categorical([categories[1], categories[2], None], categories=categories)
+    domain = Domain.infer(pd.DataFrame({"a": cells, "b": 0.5}))
+    assert domain["a"] == Categorical(tuple(categories), missing=True)
+    few = pd.DataFrame({"a": cells.dropna().remove_unused_categories(), "b": 0.5})
+    assert Domain.infer(few)["a"] == Categorical(tuple(categories[1:]))
+
+
+def test_a_frame_of_a_data_set_gives_its_domain_again() -> None:
+    domain = Domain({"a": Categorical(("no", "yes", "maybe")), "b": Ordinal((3, 1, 2))})
+    data = Dataset.from_codes([[1, 0], [0, 2]], domain=domain)
+    again = Dataset.from_frame(data.to_frame())
+    assert again.domain.columns == domain.columns
+    assert again.codes.tolist() == data.codes.tolist()
+
+
+def test_of_very_many_categories_those_that_occur_are_levels() -> None:
+    cells = pd.Categorical(["b", "a"], categories=["b", "a", *map(str, range(60))])
+    assert Domain.infer(pd.DataFrame({"a": cells, "b": 0.5}))["a"] == Categorical(("a", "b"))
+
+
+def test_a_dictionary_of_arrow_declares_nothing() -> None:
+    cells = pa.DictionaryArray.from_arrays([0, 1], ["x", "y", "z"])
+    assert Domain.infer(pa.table({"a": cells, "b": [0.5, 1.5]}))["a"] == Categorical(("x", "y"))
 
 
 def test_intervals_of_pandas_are_refused_by_the_name_of_their_column() -> None:
