@@ -67,12 +67,18 @@ class RawColumn:
     categories: tuple[Level, ...] = ()
     odd_type: str = ""
 
-    def check_type(self) -> None:
-        """Raises DataError where the frame's type says that no cell is text or a number."""
+    def check_type(self, *, is_person: bool = False) -> None:
+        """Raises DataError where the frame's type says that no cell is text or a number.
+
+        Args:
+            is_person: whether the cells say whose row it is, so that they cannot be ignored.
+        """
         if self.odd_type:
+            what = ", and says which rows belong to one person" if is_person else ""
+            other = "" if is_person else ', or declare it with "ignore": true'
             raise DataError(
-                f"column {self.name!r} holds values of type {self.odd_type}; turn the column into "
-                'text or numbers, or declare it with "ignore": true'
+                f"column {self.name!r} holds values of type {self.odd_type}{what}; turn the column "
+                f"into text or numbers{other}"
             )
 
     def factorised(self) -> tuple[tuple[object, ...], NDArray]:

@@ -258,7 +258,7 @@ def _categories_of(cells: Any) -> tuple[Any, ...]:
     """All categories of an unordered categorical of pandas, in their order.  The dictionaries of
     arrow, and the categoricals of polars, hold what was met in some data, and declare nothing.
     """
-    kind = getattr(cells, "dtype", None)
+    kind: Any = getattr(cells, "dtype", None)
     if getattr(kind, "ordered", None) is not False or not hasattr(kind, "categories"):
         return ()
     levels = tuple(kind.categories.tolist())

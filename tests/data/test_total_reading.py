@@ -554,3 +554,16 @@ def test_a_person_is_one_however_the_number_is_held() -> None:
     assert people is not None
     assert len(set(people[:4].tolist())) == 1
     assert len(set(people[3:].tolist())) == 7
+
+
+def test_a_column_of_persons_that_cannot_be_read_is_not_to_be_ignored() -> None:
+    frame = pd.DataFrame({"day": pd.to_datetime(["2020-01-01", "2020-01-02"]), "a": 0, "b": [0, 1]})
+    domain = Domain({"a": Ordinal((0, 1)), "b": Ordinal((0, 1))}, person="day")
+    with pytest.raises(
+        DataError,
+        match="^column 'day' holds .*, and says which rows belong to one "
+        "person; turn the column into text or numbers$",
+    ):
+        Dataset.from_frame(frame, domain=domain)
+    frame["day"] = frame["day"].astype(str)
+    assert Dataset.from_frame(frame, domain=domain).n_people == 2
