@@ -556,7 +556,8 @@ def test_what_is_said_of_randomised_records_is_of_the_columns_of_the_search() ->
     score = jaxcd.local.ChannelAwareBIC(mechanism)
     run = jaxcd.ges(records.select(records.names[:2]), score=score, budget=jaxcd.NO_PRIVACY)
     words = run.info["randomised_records"]["words"]
-    assert "epsilon = 2 for the 2 columns of this search together" in words
+    # 2 and 4e-10 for rounding, said rounded up
+    assert "epsilon = 2.00001 for the 2 columns of this search together" in words
     assert "collected beside these, and levels that were merged since, are not counted" in words
 
 

@@ -143,7 +143,7 @@ def _content(found: jaxcd.LedgerFile) -> dict[str, Any]:
 def _show(found: jaxcd.LedgerFile) -> None:
     from jaxcd.checks import counted
     from jaxcd.privacy.budget import Unit, unit_words
-    from jaxcd.privacy.rounding import left_in_words
+    from jaxcd.privacy.rounding import left_in_words, promise_in_words, spent_in_words
 
     charges, analyses = counted(len(found.records), "charge"), _analyses(found.records)
     person = each = ""
@@ -156,7 +156,7 @@ def _show(found: jaxcd.LedgerFile) -> None:
         ("total", str(found.guarantee)),
         (
             "spent",
-            f"epsilon={found.spent.epsilon:.6g}, delta={found.spent.delta:g} in {charges} of "
+            f"{promise_in_words(found.spent.epsilon, found.spent.delta)} in {charges} of "
             f"{'1 analysis' if len(analyses) == 1 else f'{len(analyses)} analyses'}{person}",
         ),
         (
@@ -172,9 +172,9 @@ def _show(found: jaxcd.LedgerFile) -> None:
     tell(*(f"{label:<11}{words}" for label, words in lines))
     for entry in analyses:
         price = (
-            f"epsilon {entry['epsilon']:.6g}, rho {entry['rho']:.6g}"
+            f"epsilon {spent_in_words(entry['epsilon'])}, rho {spent_in_words(entry['rho'])}"
             if math.isfinite(entry["epsilon"])
-            else f"rho {entry['rho']:.6g}"
+            else f"rho {spent_in_words(entry['rho'])}"
         )
         notes = each + ("" if entry["secure"] else ", simulated noise")
         notes += f", claims of {', '.join(entry['claims'])}" if entry["claims"] else ""

@@ -17,6 +17,7 @@ from typing import Any
 
 from jaxcd.cli.shared import tell
 from jaxcd.errors import OptionError
+from jaxcd.privacy.rounding import promise_in_words
 
 __all__ = ["check_apart", "check_certificate_out", "kept", "write_certificate"]
 
@@ -85,7 +86,7 @@ def _interrupted_by_signals() -> Iterator[list[bool]]:
 
 def _spent(receipt: Any) -> str:
     return (
-        f"jaxcd: epsilon={receipt.spent.epsilon:.6g}, delta={receipt.spent.delta:g} was "
+        f"jaxcd: {promise_in_words(receipt.spent.epsilon, receipt.spent.delta)} was "
         "spent before the run ended"
     )
 

@@ -23,6 +23,7 @@ from jaxcd.cli.shared import (
     whole_option,
 )
 from jaxcd.errors import OptionError, PrivacyError
+from jaxcd.privacy.rounding import spent_in_words
 
 if TYPE_CHECKING:  # the library takes a second to load, and --help needs none of it
     import jaxcd
@@ -289,12 +290,14 @@ def _show(
         ("mechanism", f"{type(mechanism).__name__}({shown})"),
         (
             "epsilon-LDP",
-            f"{found.epsilon_ldp:.6g}{'' if found.epsilon_ldp_exact else ' (an upper bound)'} for "
+            f"{spent_in_words(found.epsilon_ldp)}"
+            f"{'' if found.epsilon_ldp_exact else ' (an upper bound)'} for "
             "each person's record",
         ),
         (
             "d-privacy",
-            f"{found.d_privacy:.6g}{'' if found.d_privacy_exact else ' (an upper bound)'} per "
+            f"{spent_in_words(found.d_privacy)}"
+            f"{'' if found.d_privacy_exact else ' (an upper bound)'} per "
             f"unit of {found.distance.value} distance",
         ),
         ("truth", f"a whole record is reported as it is with probability {chances}"),

@@ -23,6 +23,7 @@ from jaxcd.cli.shared import tell
 from jaxcd.discovery import EdgeConfidence
 from jaxcd.graphs.knowledge import given_edges
 from jaxcd.privacy.budget import PrivacyCost, counted_records, delta_warning
+from jaxcd.privacy.rounding import promise_in_words
 from jaxcd.report import FILES, graph_json, grouped_ledger, metrics_json
 
 __all__ = [
@@ -169,13 +170,13 @@ def show_result(
     if not math.isinf(run.cost.epsilon):
         n_events = sum(row["count"] for row in grouped_ledger(run.info["ledger"]))
         spent = (
-            f"epsilon={run.spent.epsilon:.6g}, delta={run.spent.delta:g} in "
+            f"{promise_in_words(run.spent.epsilon, run.spent.delta)} in "
             f"{counted(n_events, 'event')}"
         )
         _line(
             console,
             "spent",
-            f"the ledger used {spent}, of epsilon={run.cost.epsilon:g}, delta={run.cost.delta:g}",
+            f"the ledger used {spent}, of {promise_in_words(run.cost.epsilon, run.cost.delta)}",
         )
     shown = set(told)
     if loaded is not None:  # opening the account said that of delta, on stderr

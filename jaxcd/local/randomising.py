@@ -24,6 +24,7 @@ from jaxcd.privacy import (
 )
 from jaxcd.privacy.accountant import Accountant
 from jaxcd.privacy.certificate import plain
+from jaxcd.privacy.rounding import spent_in_words
 
 __all__ = ["randomise"]
 
@@ -150,7 +151,8 @@ def record_facts(mechanism: LocalMechanism, domain: Domain) -> dict[str, Any]:
     words = (
         f"if each record was randomised by {mechanism!r} before it was collected, with noise that "
         "nobody else knows, as this search was told, the record of each person is protected by "
-        f"local differential privacy with epsilon = {guarantee.epsilon_ldp:.6g} for the "
+        f"local differential privacy with epsilon = {spent_in_words(guarantee.epsilon_ldp)} for "
+        "the "
         f"{counted(len(domain.names), 'column')} of this search together, against whoever collects "
         f"the records and everybody who sees them or this result ({claim}: {guarantee.proof}). "
         "Columns that were collected beside these, and levels that were merged since, are not "

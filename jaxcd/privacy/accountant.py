@@ -37,7 +37,7 @@ from .ledger import Ledger, LedgerPart, PrivacyFilter, check_same_accounting, ch
 from .ledger_file import LedgerFile
 from .noise import NoiseSampler, NoiseSource, SecureNoise
 from .registry import unregistered
-from .rounding import left_in_words, round_up
+from .rounding import left_in_words, round_up, spent_in_words
 
 __all__ = ["Accountant", "Purchase", "Receipt", "open_account", "receipt_of"]
 
@@ -374,7 +374,8 @@ def attach(
     try:
         error.receipt = receipt  # type: ignore[attr-defined]
         error.add_note(
-            f"jaxcd: {receipt.spent.epsilon:.6g} of epsilon was spent before this; what it bought "
+            f"jaxcd: {spent_in_words(receipt.spent.epsilon)} of epsilon was spent before this; "
+            "what it bought "
             "is in the exception's receipt "
             "(jaxcd.receipt_of(error).save(path))"
         )
@@ -602,6 +603,7 @@ def _check_room(budget: Budget, ledger: PrivacyFilter, failure_delta: float, *, 
             left = f"{rooms} are left, which is less than"
             cure = "ask for less"
         raise BudgetExhausted(
-            f"ledger: {left} the run's budget {budget} (epsilon {asked_epsilon:.6g} or rho "
-            f"{asked_rho:.6g}); {cure}"
+            f"ledger: {left} the run's budget {budget} (epsilon {spent_in_words(asked_epsilon)} "
+            "or rho "
+            f"{spent_in_words(asked_rho)}); {cure}"
         )

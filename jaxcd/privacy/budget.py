@@ -15,6 +15,7 @@ from typing import Any
 from ..checks import check_count, check_positive, check_whole, choice_of
 from ..errors import OptionError
 from .groups import group_cost
+from .rounding import promise_in_words, spent_in_words
 
 
 class Relation(Enum):
@@ -223,7 +224,7 @@ class Budget:
         return _shown(self)
 
     def __str__(self) -> str:
-        return f"epsilon={self.epsilon:g}, delta={self.delta:g} ({_terms(self)})"
+        return f"{promise_in_words(self.epsilon, self.delta)} ({_terms(self)})"
 
 
 def delta_warning(
@@ -235,7 +236,8 @@ def delta_warning(
     if n_samples is None or math.isinf(epsilon) or not delta * n_samples >= 1:
         return None
     return (
-        f"delta = {delta:g} is not below 1 / {counted_records(n_samples, unit)}: a mechanism with "
+        f"delta = {spent_in_words(delta)} is not below 1 / {counted_records(n_samples, unit)}: "
+        "a mechanism with "
         "this delta may publish whole records; "
         f"use one far below, such as {10.0 ** math.floor(-math.log10(n_samples) - 1):g}"
     )
@@ -338,6 +340,5 @@ class PrivacyCost:
             return f"no privacy (epsilon=inf): {self.reason}"
         claim = "proved" if self.proven else "NOT proved"
         return (
-            f"epsilon={self.epsilon:.6g}, delta={self.delta:g} "
-            f"({_terms(self)}; {claim}: {self.reason})"
+            f"{promise_in_words(self.epsilon, self.delta)} ({_terms(self)}; {claim}: {self.reason})"
         )

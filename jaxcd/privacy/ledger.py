@@ -126,7 +126,7 @@ from .events import (
 )
 from .gdp import gdp_rho_to_pure, gdp_rho_to_range
 from .limits import Limits, Sums, rho_of, room_left, total_guarantee, total_spent
-from .rounding import left_in_words, round_up
+from .rounding import left_in_words, round_up, spent_in_words
 
 _EVENTS = (PureEvent, ZCDPEvent, GaussianEvent, ExponentialMechanismEvent, FailureEvent)
 
@@ -542,7 +542,8 @@ def check_event(event: PrivacyEvent, budget: Budget | NoPrivacy) -> None:
         )
     if accounting_of(budget) is Accounting.GAUSSIAN and isinstance(event, ZCDPEvent):
         raise PrivacyError(
-            f"event {event.label!r} is known by its zCDP (rho={event.rho:.6g}) only, from which no "
+            f"event {event.label!r} is known by its zCDP (rho={spent_in_words(event.rho)}) "
+            "only, from which no "
             "Gaussian differential privacy follows: charge a GaussianEvent where the noise is "
             "Gaussian and rounded (jaxcd.privacy.gaussian does), a PureEvent where it has an "
             "epsilon, or use a budget with Accounting.ZCDP"
@@ -560,11 +561,12 @@ def refusal(
 ) -> str:
     """The words for an event that does not fit what is left."""
     charged = rho_of(event, accounting_of(budget))
-    failing = f", delta={event.delta:.6g}" if event.delta else ""
+    failing = f", delta={spent_in_words(event.delta)}" if event.delta else ""
     room = f" and {left_in_words(failures)} of delta for failures" if event.delta else ""
     rooms = f"{left_in_words(epsilon)} of epsilon and {left_in_words(rho)} of rho{room}"
     return (
-        f"event {event.label!r} (epsilon={event.epsilon:.6g}, rho={charged:.6g}{failing}) does "
+        f"event {event.label!r} (epsilon={spent_in_words(event.epsilon)}, "
+        f"rho={spent_in_words(charged)}{failing}) does "
         f"not fit: {rooms} are left of the budget "
         f"{budget}; ask for fewer or smaller events, or start with a larger budget"
     )

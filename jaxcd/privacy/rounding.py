@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from decimal import ROUND_FLOOR, Context
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from fractions import Fraction
 
 from ..checks import check_positive
@@ -37,6 +37,29 @@ def left_in_words(value: float) -> str:
         return nearest
     lower = Context(prec=6, rounding=ROUND_FLOOR).create_decimal_from_float(value)
     return f"{float(lower):.6g}"
+
+
+def spent_in_words(value: float, digits: int = 6) -> str:
+    """A number that is promised, or spent, rounded up to so many digits: what is said is never
+    less than what holds.
+
+    >>> spent_in_words(0.1), spent_in_words(1.0000001), spent_in_words(2.00049, 4)
+    ('0.1', '1.00001', '2.001')
+    """
+    nearest = f"{value:.{digits}g}"
+    if float(nearest) >= value:
+        return nearest
+    upper = Context(prec=digits, rounding=ROUND_CEILING).create_decimal_from_float(value)
+    return f"{float(upper):.{digits}g}"
+
+
+def promise_in_words(epsilon: float, delta: float, *, equals: str = "=") -> str:
+    """The two numbers of a promise, each rounded up.
+
+    >>> promise_in_words(0.5, 1e-6)
+    'epsilon=0.5, delta=1e-06'
+    """
+    return f"epsilon{equals}{spent_in_words(epsilon)}, delta{equals}{spent_in_words(delta)}"
 
 
 def sqrt_up(value: Fraction) -> float:

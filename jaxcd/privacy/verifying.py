@@ -32,6 +32,7 @@ from .recomposing import (
     zcdp_epsilon,
 )
 from .repricing import TOLERANCE, Price, number, price_again
+from .rounding import promise_in_words, spent_in_words
 
 __all__ = ["Check", "Verification", "verify"]
 
@@ -169,7 +170,7 @@ def _verified(content: Mapping[str, Any]) -> Verification:
         if math.isinf(float(guarantee["epsilon"])):
             raise FormatError("this run had no privacy, so there is nothing to verify")
         claim = (
-            f"epsilon={float(guarantee['epsilon']):g}, delta={float(guarantee['delta']):g} "
+            f"{promise_in_words(float(guarantee['epsilon']), float(guarantee['delta']))} "
             f"({guarantee['relation']}, {guarantee['unit']})"
         )
         return Verification(
@@ -346,9 +347,9 @@ def _totals(rows: list[Mapping[str, Any]], claim: _Claim) -> list[Check]:
     if claim.rho is not None:
         by_rho = rho <= claim.rho * (1 + TOLERANCE)
         kept = by_rho or pure <= claim.epsilon * (1 + TOLERANCE)
-        words = f"rho {rho:.6g} of {claim.rho:g}"
+        words = f"rho {rho:.6g} of {spent_in_words(claim.rho)}"
         if not by_rho:
-            sums = f"the epsilons add up to {pure:.6g} of {claim.epsilon:g}"
+            sums = f"the epsilons add up to {pure:.6g} of {spent_in_words(claim.epsilon)}"
             words = f"not needed: {sums}" if kept else f"{words}, and {sums}"
         checks.append(Check("rho", kept, words))
     return [
@@ -356,7 +357,8 @@ def _totals(rows: list[Mapping[str, Any]], claim: _Claim) -> list[Check]:
         Check(
             "claim",
             holds,
-            f"epsilon {total:.6g} of {claim.epsilon:g}, delta {delta:g} of {claim.delta:g}",
+            f"epsilon {total:.6g} of {spent_in_words(claim.epsilon)}, "
+            f"delta {delta:g} of {spent_in_words(claim.delta)}",
         ),
     ]
 

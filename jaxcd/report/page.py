@@ -22,6 +22,7 @@ from jaxcd.plotting import STYLES
 from jaxcd.plotting.labels import short_labels
 from jaxcd.privacy.budget import Unit, counted_records
 from jaxcd.privacy.limits import KEPT_REASON
+from jaxcd.privacy.rounding import promise_in_words, spent_in_words
 
 __all__ = ["report_page"]
 
@@ -59,7 +60,7 @@ def _template() -> Any:
         undefined=StrictUndefined,
         keep_trailing_newline=True,
     )
-    environment.filters["general"] = lambda value: f"{value:g}"
+    environment.filters["general"] = spent_in_words
     return environment.get_template("page.html.jinja")
 
 
@@ -125,17 +126,17 @@ def report_page(
         script=Markup(script),
         script_hash=Markup(f"sha256-{digest}"),
         scores=None if scores is None else _scores(scores),
-        factor=f"{math.exp(guarantee['epsilon']):.4g}"
+        factor=spent_in_words(math.exp(guarantee["epsilon"]), 4)
         if private and guarantee["epsilon"] < 20
         else None,
-        used=f"epsilon = {spent['epsilon']:.6g}, delta = {spent['delta']:g}"
+        used=promise_in_words(spent["epsilon"], spent["delta"], equals=" = ")
         if spent["epsilon"] != "inf"
         else "no finite sum",
         groups=[
             [
                 entry.get("people", entry.get("rows")),
-                _number(entry["epsilon"]),
-                _number(entry["delta"]),
+                _promised(entry["epsilon"]),
+                _promised(entry["delta"]),
             ]
             for entry in privacy["groups"]
             if guarantee["proven"]
@@ -145,8 +146,8 @@ def report_page(
                 row.get("label", ""),
                 row["count"],
                 row.get("mechanism", ""),
-                _number(row.get("epsilon")),
-                *([_number(row.get("gdp_rho", row.get("rho")))] if by_rho else ()),
+                _promised(row.get("epsilon")),
+                *([_promised(row.get("gdp_rho", row.get("rho")))] if by_rho else ()),
             ]
             for row in ledger
         ],
@@ -283,14 +284,15 @@ def _price(privacy: Mapping[str, Any]) -> str:
     if guarantee["epsilon"] == "inf":
         return "no privacy; the graph was computed from exact statistics."
     claim = "" if guarantee["proven"] else " claimed, and not proved"
-    delta = f" and delta = {guarantee['delta']:g}" if guarantee["delta"] else ""
+    delta = f" and delta = {spent_in_words(guarantee['delta'])}" if guarantee["delta"] else ""
     used = (
         ""
         if spent["epsilon"] == "inf"
-        else f"; what was charged adds up to epsilon = {spent['epsilon']:.4g}"
+        else f"; what was charged adds up to epsilon = {spent_in_words(spent['epsilon'])}"
     )
     return (
-        f"differential privacy with epsilon = {guarantee['epsilon']:g}{delta}{claim}, for "
+        "differential privacy with epsilon = "
+        f"{spent_in_words(guarantee['epsilon'])}{delta}{claim}, for "
         f"{guarantee['unit']}{_under(_condition(guarantee))}{used}."
     )
 
@@ -349,8 +351,8 @@ def _office(privacy: Mapping[str, Any], *, command: str | None, date: str) -> li
             ("relation", f"{guarantee['relation']}: the number of {unit} stays, {one}"),
             (
                 "budget",
-                f"epsilon = {guarantee['epsilon']:g}, delta = {guarantee['delta']:g}, fixed "
-                f"before the data was read; {claim}"
+                f"{promise_in_words(guarantee['epsilon'], guarantee['delta'], equals=' = ')}, "
+                f"fixed before the data was read; {claim}"
                 + (accounting if guarantee["delta"] else ""),  # epsilons just add up
             ),
             (
@@ -453,6 +455,11 @@ def _number(value: Any) -> str:
     if value in ("inf", None):
         return "none"
     return f"{value:.4g}" if isinstance(value, (int, float)) else str(value)
+
+
+def _promised(value: Any) -> str:
+    """A number of which a guarantee is made, rounded up."""
+    return spent_in_words(value, 4) if isinstance(value, (int, float)) else _number(value)
 
 
 def _text(value: Any) -> str:
