@@ -703,6 +703,33 @@ def test_what_is_in_its_file_is_not_kept_twice(
     assert place.exists()
 
 
+@pytest.mark.parametrize("is_old", [False, True], ids=["", "over an old file"])
+def test_a_release_in_its_file_is_not_kept_twice_where_the_search_fails(
+    is_old: bool, command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def fails(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    words = "discover --network cancer --rows 200 --epsilon 1 --simulated-noise"
+    file = tmp_path / "bought.npz"
+    if is_old:
+        file.write_bytes(b"old")
+    with monkeypatch.context() as patch:
+        patch.setattr("jaxcd.api.search", fails)
+        code, _, err = command(words, "--force --release-out", file)
+    assert code == 130 and f"what it bought is in {file}" in err
+    assert not list(tmp_path.glob("jaxcd-bought-*.npz"))
+    assert jaxcd.Release.load(file).names
+    # An old file is none of what was bought.
+    file.write_bytes(b"old")
+    with monkeypatch.context() as patch:
+        patch.setattr("jaxcd.releases.base.write_archive", fails)
+        code, _, err = command(words, "--force --release-out", file)
+    assert code == 130 and file.read_bytes() == b"old" and f"is in {file}" not in err
+
+
 def test_no_certificate_speaks_to_the_terminal(command: CommandLine, tmp_path: Path) -> None:
     """Whoever wrote the certificate chose its words: none of them makes a line of its own."""
     command.shows("discover --network cancer --epsilon 1 --out", tmp_path / "out")

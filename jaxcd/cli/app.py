@@ -395,7 +395,7 @@ def discover(
     shown = sys.stderr.isatty() and not quiet if progress is None else progress
     # FCI goes through the levels twice: how far that is nobody knows.
     progress_bar = screen.Progress(shown, max_level=None if asked.finds_pag else max_level)
-    with paid.kept() as bought:
+    with paid.kept(release_out) as bought:
         with progress_bar as bar:
             run = running.run(
                 loaded,

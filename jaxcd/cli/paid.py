@@ -28,17 +28,26 @@ class Kept:
     where: str = ""
 
 
+def _made(path: Path | None) -> tuple[int, int] | None:
+    """Which file is there: one that is written whole is another one."""
+    try:
+        found = None if path is None else path.stat()
+    except OSError:
+        return None
+    return None if found is None else (found.st_ino, found.st_mtime_ns)
+
+
 @contextmanager
-def kept() -> Iterator[Kept]:
+def kept(release_out: Path | None = None) -> Iterator[Kept]:
     """Whatever ends the block after a charge: what was bought is written to a file of the working
     folder, or of the system's for temporary files, and stderr says where.  Where the block has said
-    that it is written (:class:`Kept`), stderr names that place and there is no other file.  A
-    signal that asks the process to end is an interrupt; more of them change nothing until the file
-    is there.
+    that it is written (:class:`Kept`), or has written the release to the file that an option names,
+    stderr names that place and there is no other file.  A signal that asks the process to end is an
+    interrupt; more of them change nothing until the file is there.
     """
     from jaxcd.privacy import paying, receipt_of
 
-    written = Kept()
+    written, before = Kept(), _made(release_out)
     with _interrupted_by_signals() as saving:
         try:
             with paying():
@@ -47,6 +56,8 @@ def kept() -> Iterator[Kept]:
         except BaseException as error:
             saving.append(True)
             receipt = receipt_of(error)
+            if not written.where and _made(release_out) not in (None, before):
+                written.where = f"what it bought is in {release_out}"
             if receipt is not None and written.where:
                 tell(f"{_spent(receipt)}; {written.where}", error=True)
             elif receipt is not None:
