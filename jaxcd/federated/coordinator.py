@@ -241,14 +241,13 @@ class Coordinator:
 
     def _with_words(self, bought: Release, claims: Mapping[str, Any]) -> Release:
         """claims: by site the classes there whose claims are not jaxcd's own."""
-        cost = bought.cost
+        cost, reason = bought.cost, bought.cost.reason
         if cost.proven and claims:
             said = "; ".join(f"{names} at site {site!r}" for site, names in sorted(claims.items()))
-            cost = dataclasses.replace(
-                cost, proven=False, reason=f"the claims of these classes are their authors': {said}"
-            )
-        elif cost.proven:
-            cost = dataclasses.replace(cost, reason=f"{cost.reason}; {self._federation.words}")
+            cost = dataclasses.replace(cost, proven=False)
+            reason = f"the claims of these classes are their authors': {said}"
+        # Whom it protects, and from whom, is as much of a claim as of a proof.
+        cost = dataclasses.replace(cost, reason=f"{reason}; {self._federation.words}")
         return dataclasses.replace(bought, cost=cost)  # type: ignore[type-var]
 
     @property

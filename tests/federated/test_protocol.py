@@ -211,6 +211,7 @@ def test_a_site_whose_noise_is_somebody_elses_makes_no_proved_release() -> None:
     assert cost(None).proven
     found = cost(sorted(data)[1])
     assert not found.proven and "Silent" in found.reason and sorted(data)[1] in found.reason
+    assert "sums over at least" in found.reason
 
 
 def test_the_release_is_a_file_as_any_other(tmp_path: Path) -> None:
