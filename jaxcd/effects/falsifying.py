@@ -17,10 +17,11 @@ right under noise (:mod:`jaxcd.releases.tables.noisy_table_tests`).  The usual t
 ``ChiSquare``: in strata of few rows the p-values of G are too small far too often where there is
 little noise, and where there is much the two are the same.
 
-*Better than chance?*  The names are permuted, and the share of conditions with p below alpha
-compared: ``chance_pvalue`` is (1 + permutations with no larger share) / (1 + permutations).  A
-graph whose class most permutations share says little (``same_class``), and one that does no better
-than permuted ones says nothing of the data, also if few conditions fail.
+*Better than chance?* The names are permuted, and the share of conditions with p below alpha
+compared: ``chance_pvalue`` is (1 + permutations with no larger share) / (1 + permutations).
+Permutations of which no condition can be tested say nothing, and are left out.  A graph whose class
+most permutations share says little (``same_class``), and one that does no better than permuted ones
+says nothing of the data, also if few conditions fail.
 
 Source:
     Lauritzen, Dawid, Larsen, Leimer 1990 for the Markov properties; Holm 1979; Eulig, Mastakouri,
@@ -97,7 +98,7 @@ class Falsification(EqualFields):
         n_tested: conditions that were tested.
         n_implied: conditions that the graph implies, one for each pair that it does not join.
         chance_pvalue: of the permutation baseline; NaN without permutations.
-        n_permutations: how many.
+        n_permutations: of how many at least one condition could be tested.
         same_class: the share of permutations with the same independences; NaN without permutations,
             and where the graph has nodes that the release lacks.
         cost: of the release; this costs nothing more.
@@ -228,7 +229,7 @@ def falsify(
         key=lambda one: one.pvalue,
     )
     smallest = min((log_p for _, _, log_p in own), default=0.0)
-    chance, same = _against_permuted(
+    chance, n_compared, same = _against_permuted(
         pvalues, conditions, dag, list(places.values()), n_permutations, seed, alpha
     )
     return Falsification(
@@ -238,7 +239,7 @@ def falsify(
         n_tested=len(own),
         n_implied=len(conditions),
         chance_pvalue=chance,
-        n_permutations=n_permutations,
+        n_permutations=n_compared,
         same_class=same,
         cost=read.cost,
     )
@@ -350,9 +351,10 @@ def _against_permuted(
     n_permutations: int,
     seed: int,
     alpha: float,
-) -> tuple[float, float]:
+) -> tuple[float, int, float]:
+    """The p-value, of how many permutations, and the share of those with the same class."""
     if not n_permutations or not conditions:
-        return math.nan, math.nan
+        return math.nan, 0, math.nan
     rng = np.random.default_rng(seed)
     several, same = [conditions], 0
     cpdag, hidden = dag_to_cpdag(dag), len(columns) < dag.n_nodes
@@ -367,10 +369,15 @@ def _against_permuted(
         )
         if not hidden:
             same += bool((cpdag.permuted(order).marks == cpdag.marks).all())
-    shares = [
-        float(np.mean([log_p <= math.log(alpha) for _, _, log_p in tested])) if tested else 1.0
-        for tested in pvalues.of_all(several)
-    ]
-    no_worse = sum(share <= shares[0] for share in shares[1:])
-    chance = (1 + no_worse) / (1 + n_permutations)
-    return chance, math.nan if hidden else same / n_permutations
+    own, *others = pvalues.of_all(several)
+    compared = [_share(tested, alpha) for tested in others if own and tested]
+    chance = math.nan
+    if compared:
+        no_worse = sum(share <= _share(own, alpha) for share in compared)
+        chance = (1 + no_worse) / (1 + len(compared))
+    return chance, len(compared), math.nan if hidden else same / n_permutations
+
+
+def _share(tested: Sequence[tuple[Pair, tuple[int, ...], float]], alpha: float) -> float:
+    """The share of these conditions with p below alpha."""
+    return float(np.mean([log_p <= math.log(alpha) for _, _, log_p in tested]))

@@ -242,3 +242,24 @@ def test_missing_numbers_that_are_left_out_do_not_make_a_column_coarse() -> None
     chain = MixedGraph.from_edges(list("abc"), ["a --> b", "b --> c"])
     assert bought.coarse == () and jaxcd.falsify(bought, chain).n_tested == 1
     assert bought.reading("level").coarse == ("a", "b", "c")
+
+
+def test_permutations_of_which_nothing_can_be_tested_say_nothing() -> None:
+    """a and b may be missing, so only c is held fixed: every testable graph is the graph itself."""
+    unknown = jaxcd.Categorical((0, 1), missing=("NA",))
+    domain = jaxcd.Domain({"a": unknown, "b": unknown, "c": jaxcd.Categorical((0, 1))})
+    rng = np.random.default_rng(0)
+    c = rng.integers(0, 2, 2_000)
+    frame = pd.DataFrame(
+        {name: np.where(rng.random(2_000) < 0.8, c, 1 - c) for name in "ab"} | {"c": c}
+    )
+    data = jaxcd.Dataset.from_frame(frame, domain=domain)
+    bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.NO_PRIVACY)
+    chain = MixedGraph.from_edges(list("acb"), ["a --> c", "c --> b"])
+    found = jaxcd.falsify(bought, chain, missing="level", n_permutations=30)
+    assert found.n_tested == 1 and not found.falsified
+    assert 0 < found.n_permutations < 30 and found.chance_pvalue == 1
+    assert "not fit better" in found.sentence
+    nothing = MixedGraph.from_edges(list("acb"), ["c --> a", "a --> b"])
+    found = jaxcd.falsify(bought, nothing, missing="level", n_permutations=30)
+    assert (found.n_tested, found.n_permutations) == (0, 0) and math.isnan(found.chance_pvalue)
