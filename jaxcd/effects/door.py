@@ -129,7 +129,9 @@ def effect(
         missing: as for :func:`jaxcd.search`.
         whole_graph: how much of a given DAG or CPDAG is taken for right (see above): None for the
             families' tables, False for the adjustment set's by itself, as with several graphs or
-            possible effects in any case, True for all cells of a noisy histogram at once.
+            possible effects in any case, True for all cells of a noisy histogram at once, and for
+            the families' tables also through bins.  Rows in one bin are then taken to be alike in
+            the column, which biases the effect where they are not; ``assumptions`` says so.
         latent: whether columns may be hidden: the given graph is a PAG or MAG even if all its edges
             are ``-->``, as a PAG's may be where edges were required.
         knowledge: with ``graph=None``: what is known before; a given graph is taken as it is.
