@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import pickle
 import re
 
 import jax
@@ -478,3 +479,17 @@ class TestRefusals:
         data = coded(np.zeros((5, 2)), 2, 2)
         with pytest.raises(OptionError, match="budget = None"):
             jaxcd.pc(data, test=jaxcd.ChiSquare(), decider=jaxcd.Threshold(), key=None)
+
+
+@pytest.mark.parametrize("kind", [jaxcd.Histogram(), jaxcd.Marginals()], ids=["histogram", "pairs"])
+@pytest.mark.parametrize("test", TABLE_TESTS, **NAMED)
+def test_a_prepared_test_can_be_sent_to_another_process(kind, test) -> None:
+    bought = jaxcd.release(sampled("cancer", 500), kind, budget=FREE)
+    prepared = bought.prepare_test(test)
+    again = pickle.loads(pickle.dumps(prepared))
+    query = Query.of(0, 1, ())
+    assert again.admissible(query) == prepared.admissible(query)
+    found, told = (
+        each.evaluate(each.bucket(query), [query], alpha=0.05) for each in (prepared, again)
+    )
+    assert np.array_equal(found.log_pvalue, told.log_pvalue)

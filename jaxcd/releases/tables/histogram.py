@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, final
 
 import jax
@@ -246,7 +247,7 @@ class ReleasedHistogram(Release):
         return table_tests(
             self.n_samples,
             cardinalities=self.observed_cardinalities,
-            strata=lambda query: histogram_strata(self, query),
+            strata=partial(histogram_strata, self),
         )
 
     def scores(self) -> Mapping[type, Callable[[Any, int | None], LocalScore]]:

@@ -242,9 +242,7 @@ class ReleasedInteractions(Release):
             self.n_samples,
             cardinalities=self.observed_cardinalities,
             strata=self.strata,
-            measured=lambda query: self.is_measured(
-                tuple(sorted((query.x, query.y, *query.given)))
-            ),
+            measured=self._is_answered,
             sets=self.measured_sets,
             apart=frozenset(
                 pair
@@ -252,6 +250,9 @@ class ReleasedInteractions(Release):
                 if not self.is_measured(pair)
             ),
         )
+
+    def _is_answered(self, query: Query) -> bool:
+        return self.is_measured(tuple(sorted((query.x, query.y, *query.given))))
 
     @property
     def measured_sets(self) -> tuple[Columns, ...] | None:
