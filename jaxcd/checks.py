@@ -38,6 +38,7 @@ __all__ = [
     "shown_list",
     "printable",
     "shown_count",
+    "shown_size",
 ]
 
 E = TypeVar("E", bound=enum.Enum)
@@ -154,6 +155,16 @@ def shown_count(number: int) -> str:
         return f"{number:,}"
     share, digits = math.modf(math.log10(number))
     return f"about {10**share:.1f}e{digits:.0f}"
+
+
+def shown_size(value: float, digits: int = 3) -> str:
+    """A number to so many digits, as people write large ones.
+
+    >>> shown_size(0.41666), shown_size(2.8284), shown_size(49_951.0), shown_size(1e20)
+    ('0.417', '2.83', '50,000', '1e+20')
+    """
+    rounded = float(f"{value:.{digits}g}")
+    return f"{rounded:,.0f}" if 10**digits <= rounded < 1e15 else f"{value:.{digits}g}"
 
 
 def printable(words: str) -> str:

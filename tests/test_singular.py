@@ -1,4 +1,4 @@
-"""One of something is said in the singular."""
+"""Numbers in advice: one of something in the singular, large ones as people write them."""
 
 from __future__ import annotations
 
@@ -51,3 +51,15 @@ def test_one_column_is_refused_in_the_singular() -> None:
     wide = jaxcd.Domain({"job": jaxcd.Ordinal(tuple(range(5_000))), "sex": jaxcd.Ordinal((0, 1))})
     with pytest.raises(DomainError, match=r"^domain: 'job' \(5,000\) has too many levels"):
         jaxcd.plan_release(wide, 10, kind=jaxcd.Marginals(), budget=budget)
+
+
+def test_large_numbers_have_no_exponents_and_small_ones_are_not_nothing() -> None:
+    budget = jaxcd.Budget(0.001)
+    words = str(jaxcd.recommend(levelled(2, 2), 1_000_000, budget=budget))
+    assert "A cell has 250,000 rows on average and noise of 2,830," in words
+    words = str(jaxcd.recommend(levelled(2, 2), 50, budget=budget))
+    assert "rows times epsilon are 0.05, and below 5,000" in words and "epsilon = 100" in words
+    words = str(jaxcd.recommend(levelled(200, 200, 200), 5, budget=budget))
+    assert "here it hides all of it" in words and "so many levels" in words
+    words = str(jaxcd.recommend(levelled(2, 2), 4, budget=budget))
+    assert "an edge takes 1 number, too many for 4 rows" in words and "merge levels" not in words

@@ -11,7 +11,7 @@ from jaxcd.advice.limits import LIMITS, few_chosen, few_rows, many_levels, noisy
 from jaxcd.advice.planning import plan_release
 from jaxcd.advice.recommendation import Alternative, Recommendation, of_release
 from jaxcd.checks import counted as counted_of
-from jaxcd.checks import has, shown_count
+from jaxcd.checks import has, shown_count, shown_size
 from jaxcd.data import Domain
 from jaxcd.privacy import Budget, Unit
 from jaxcd.privacy.budget import counted_words
@@ -53,12 +53,12 @@ def _by_cells(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
         planned = plan_release(domain, n_samples, kind=kind, budget=budget)
         by_person = budget.unit is Unit.PERSON
         one = "person changes them by 2 in all" if by_person else "record changes two of them by 1"
-        mean = f"{n_samples / cells:,.3g}"
+        mean = shown_size(n_samples / cells)
         reasons = [
             f"{columns} {counted_of(known, 'cell')} together, at most "
             f"{MOST_KNOWN_CELLS:,}{and_codes}: one {one}.",
             f"A cell has {mean} {budget.unit.value if mean == '1' else counted} on average and "
-            f"noise of {planned.noise:.3g}, which the score allows for.",
+            f"noise of {shown_size(planned.noise)}, which the score allows for.",
         ]
         if budget.delta > 0:
             reasons.append("It needs no delta: the release is private with epsilon alone.")
@@ -80,10 +80,11 @@ def _by_cells(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
     least = next((share for most, share in _MODEL_NOISE if domain.n_columns <= most), math.inf)
     noise = noise_of_a_pair(domain, n_samples, budget=budget)
     if noise >= least:
+        hides = f"is {noise:.1%}" if noise < 1 else "hides all of it"
         measured = Alternative(
             kind.title,
             f"it found more where its noise hides less than {least:.1%} of the average count in "
-            f"a table of two columns; here it is {noise:.1%}",
+            f"a table of two columns; here it {hides}",
         )
         kind = LogLinear()
         planned = plan_release(domain, n_samples, kind=kind, budget=budget)

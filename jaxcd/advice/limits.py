@@ -17,6 +17,7 @@ from jaxcd.advice.choosing import Algorithm, Choice, choose
 from jaxcd.advice.planning import plan
 from jaxcd.advice.recommendation import Alternative
 from jaxcd.checks import counted as counted_of
+from jaxcd.checks import shown_size
 from jaxcd.data import Domain
 from jaxcd.privacy import Budget, Unit
 from jaxcd.privacy.budget import counted_records, counted_words
@@ -49,6 +50,8 @@ _LEAST_CHOSEN: float = LIMITS["least_chosen"]
 # less than about half of the skeleton was found (random tables of 2 to 10 columns of 5 to 40
 # levels, 500 to 20,000 rows, epsilon 4 and 16): at .16 to .21 .02 to .50, at .11 to .15 .30 to .97.
 _MOST_NATS: float = LIMITS["most_nats_of_an_edge"]
+# Numbers of an edge between columns that have two or three levels: merging leaves nothing.
+_OF_FEW_LEVELS = 4
 ROWS_ONLY = "none of them has a proved bound for a person with several rows"
 
 
@@ -70,12 +73,13 @@ def many_levels(domain: Domain, n_samples: int, unit: Unit) -> str | None:
     numbers = median(a * b for (a, _), (b, _) in pairs) if pairs else 0
     if not pairs or median(prices) / n_samples <= _MOST_NATS:
         return None
+    takes = f"takes {counted_of(round(numbers), 'number')}, too many for "
+    missed = f"{counted_records(n_samples, unit)}: expect to miss half of the graph or more"
+    if numbers <= _OF_FEW_LEVELS:
+        return f"an edge {takes}{missed}; search the release by tests as well (pc)"
     return (
-        "the columns have so many levels that an edge takes "
-        f"{counted_of(round(numbers), 'number')}, too many for "
-        f"{counted_records(n_samples, unit)}: expect to miss half of the graph or more; merge "
-        "levels, or "
-        "search the release by tests as well (pc)"
+        f"the columns have so many levels that an edge {takes}{missed}; merge levels, or search "
+        "the release by tests as well (pc)"
     )
 
 
@@ -99,10 +103,10 @@ def few_rows(n_samples: int, budget: Budget) -> str | None:
         return None
     shared = f" / {most} (rows of a person)" if most > 1 else ""
     return (
-        f"{counted} times epsilon{shared} are {count:,.0f}, and below {LEAST_COUNT:,} half of "
-        "the graph or more can be missed where levels are rare or effects weak; "
-        f"for {counted_records(n_samples, budget.unit)} that is epsilon = "
-        f"{most * LEAST_COUNT / n_samples:.2g}"
+        f"{counted} times epsilon{shared} are {shown_size(count, 4)}, and below "
+        f"{LEAST_COUNT:,} half of the graph or more can be missed where levels are rare or "
+        f"effects weak; for {counted_records(n_samples, budget.unit)} that is epsilon = "
+        f"{shown_size(most * LEAST_COUNT / n_samples, 2)}"
     )
 
 

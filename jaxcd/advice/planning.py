@@ -125,7 +125,7 @@ def plan(
 
 
 def _records(count: float) -> str:
-    return f"{count:.0f}" if count >= 10 else f"{count:.2g}"
+    return f"{count:,.0f}" if count >= 10 else f"{count:.2g}"
 
 
 def plan_release(

@@ -547,9 +547,12 @@ def _column_from_json(name: str, entry: Any) -> Column:
         )
     unknown = set(entry) - keys - _KEYS_OF_ALL - {"type"}
     if unknown:
+        key = min(unknown)
+        whose = " or ".join(f'"{each}"' for each, held in _KEYS.items() if key in held)
         raise FormatError(
-            f"column {name!r} has the unknown key {min(unknown)!r}; a {kind} column has "
-            f"{sorted(keys | _KEYS_OF_ALL)}"
+            f"column {name!r} has the unknown key {key!r}; "
+            + (f'it goes with "type": {whose}; ' if whose else "")
+            + f"a {kind} column has {sorted(keys | _KEYS_OF_ALL)}"
         )
     binned = "bins" in entry
     if kind != "numeric" and not binned and not isinstance(entry.get("levels"), list):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from jaxcd.checks import shown_size
 from jaxcd.privacy.budget import Unit, counted_records, counted_words
 
 __all__ = ["USUAL_EFFECT", "Plan"]
@@ -59,5 +60,5 @@ class Plan:
             if share < 1
             else f"nothing in {counted_records(n_samples, unit)} stands out of it"
         )
-        words = f"Each {number} has noise of {noise:.3g} {noisy}; {seen}."
+        words = f"Each {number} has noise of {shown_size(noise)} {noisy}; {seen}."
         return cls(noise, 3 * noise, n_samples, words)

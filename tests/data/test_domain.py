@@ -128,6 +128,11 @@ def test_documented_json_format(tmp_path: Path) -> None:
         ('{"columns": {}}', DomainError, "at least one column"),
         ('{"columns": {"a": {"type": "numeric"}}, "version": 2}', FormatError, "'version'"),
         (
+            '{"columns": {"a": {"type": "numeric", "bins": [0, 1]}}}',
+            FormatError,
+            "column 'a' has the unknown key 'bins'; it goes with \"type\": \"ordinal\"",
+        ),
+        (
             '{"columns": {"a": {"type": "numeric"}}, "declared": "true"}',
             DomainError,
             '"declared" must be true or false, not "true"',
