@@ -62,6 +62,9 @@ PROGRESS: dict[str, Callable[[Any], Any]] = {
     "fci": lambda told: jaxcd.fci(DATA, **BY_TESTS, progress=told),
     "gfci": lambda told: jaxcd.gfci(BOUGHT, progress=told),
     "order_mcmc": lambda told: jaxcd.order_mcmc(DATA, **FREE, key=jax.random.key(0), progress=told),
+    "ges": lambda told: jaxcd.ges(BOUGHT, progress=told),
+    "mmhc": lambda told: jaxcd.mmhc(BOUGHT, progress=told),
+    "exact_search": lambda told: jaxcd.exact_search(BOUGHT, progress=told),
     "edge_confidence": lambda told: jaxcd.edge_confidence(BOUGHT, RUN, n_draws=1, progress=told),
     "Table": _table,
 }
@@ -84,3 +87,18 @@ def test_confidence_says_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> No
 def test_a_search_that_returns_no_run_is_refused(found: Any, run: Any) -> None:
     with pytest.raises(OptionError, match=r"^search: the function returned .* give one of a rel"):
         jaxcd.edge_confidence(BOUGHT, run, n_draws=1, search=lambda release: found)
+
+
+@pytest.mark.parametrize("search", [jaxcd.ges, jaxcd.mmhc, jaxcd.exact_search])
+def test_searches_by_score_say_how_far_they_are(
+    search: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps: list[Any] = []
+    told = search(BOUGHT, progress=steps.append)
+    assert steps and all(step.progress[0] >= 0 and str(step) for step in steps)
+    assert told.graph == search(BOUGHT).graph and capsys.readouterr().out == ""
+    search(BOUGHT, progress=True)
+    assert capsys.readouterr().out.splitlines() == list(map(str, steps))
+    n = len(steps)
+    told.again(BOUGHT)  # of which nobody asked how far it is
+    assert len(steps) == n

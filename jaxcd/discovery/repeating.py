@@ -29,6 +29,7 @@ def repeatable(search: Search) -> Search:
     def wrapped(data: Any, **options: Any) -> Any:
         result = search(data, **options)
         if isinstance(data, Release) and isinstance(result, DiscoveryResult):
+            options.pop("progress", None)  # nobody asked for that of other releases
             return dataclasses.replace(result, again=functools.partial(wrapped, **options))
         return result
 

@@ -18,6 +18,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from jaxcd.discovery.result import Step, StepProgress, teller
 from jaxcd.discovery.score.limits import Limits
 from jaxcd.errors import OptionError
 from jaxcd.graphs import Knowledge
@@ -29,13 +30,17 @@ __all__ = ["exact_search"]
 _MAX_VARIABLES = 22
 
 
-def exact_search(score: LocalScore, *, knowledge: Knowledge | None = None) -> np.ndarray:
+def exact_search(
+    score: LocalScore, *, knowledge: Knowledge | None = None, progress: StepProgress = False
+) -> np.ndarray:
     """The DAG of the highest score among all whose families are in the score's tables, and that fit
     what is known.
 
     Args:
         score: a sum over nodes; its ``families`` are the parent sets that are considered.
         knowledge: what is known before; no sink of a subset has a node of a later tier in it.
+        progress: True prints a line for each column whose families are scored, and for each size of
+            subsets; a function is called with each :class:`jaxcd.discovery.Step`.
 
     Returns:
         bool adjacency (d, d); where several DAGs share the highest score, one of them, always the
@@ -50,6 +55,7 @@ def exact_search(score: LocalScore, *, knowledge: Knowledge | None = None) -> np
             f"score: a {type(score).__name__} is no sum over nodes; use a LocalScore such as "
             "BICScore"
         )
+    tell = teller(progress)
     d = len(score.names)
     if d > _MAX_VARIABLES:
         raise OptionError(
@@ -59,7 +65,10 @@ def exact_search(score: LocalScore, *, knowledge: Knowledge | None = None) -> np
         )
     limits = Limits.of(knowledge, score.names)
     score = limits.within(score)
-    tables = [score.table(v) for v in range(d)]
+    tables = []
+    for v in range(d):
+        tell(Step("families: column", (v, d)))
+        tables.append(score.table(v))
     # A score that is no number says nothing for its family.
     tables = [replace(t, scores=np.where(np.isnan(t.scores), -np.inf, t.scores)) for t in tables]
     gain = tie(sum(float(np.max(table.scores)) for table in tables))
@@ -67,7 +76,8 @@ def exact_search(score: LocalScore, *, knowledge: Knowledge | None = None) -> np
     best[0] = 0.0
     sink = np.zeros(1 << d, dtype=np.int8)
     family = [_best_within(table, d) for table in tables]
-    for subsets in _by_size(d)[1:]:
+    for size, subsets in enumerate(_by_size(d)[1:]):
+        tell(Step("sets of columns: size", (size, d)))
         for v in range(d):
             with_v = subsets[((subsets >> v) & 1 == 1) & ((subsets & limits.later[v]) == 0)]
             rest = with_v ^ (1 << v)

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import final
@@ -34,7 +34,7 @@ from jaxcd.checks import check_flag, is_whole
 from jaxcd.data import Dataset, Domain, Missing
 from jaxcd.data.sources import Tabular, as_data
 from jaxcd.discovery.repeating import repeatable
-from jaxcd.discovery.result import DiscoveryResult
+from jaxcd.discovery.result import DiscoveryResult, Step, StepProgress, teller
 from jaxcd.discovery.score.ges_operators import (
     ClassGraph,
     Move,
@@ -125,9 +125,16 @@ class _Climb:
     """One run: the graph as it stands, and the moves that gain, kept until they may change."""
 
     def __init__(
-        self, score: LocalScore, *, max_parents: int, effect_edges_only: bool, limits: Limits
+        self,
+        score: LocalScore,
+        *,
+        max_parents: int,
+        effect_edges_only: bool,
+        limits: Limits,
+        tell: Callable[[Step], None],
     ) -> None:
         d = len(score.names)
+        self._tell = tell
         self.cache = FamilyCache(limits.weighed(score))
         self._limits = limits
         start = class_graph(limits.must_enter)  # no arc but the required ones
@@ -205,6 +212,8 @@ class _Climb:
 
     def _make(self, step: tuple[float, Move, ClassGraph]) -> None:
         gain, move, graph = step
+        done = len(self.trace)
+        self._tell(Step(f"move {done + 1}: {move.kind.value}", (done, None)))
         self._go_to(graph)
         self.total += gain
         self.n_steps[move.kind] += 1
@@ -220,6 +229,8 @@ class _Climb:
             lists = self._lists[kind]
             for y, kept in enumerate(lists):
                 if kept is None:
+                    if not self.trace:  # later few are new
+                        self._tell(Step(f"scores to {kind.value}: column", (y, len(lists))))
                     lists[y] = self._list(kind, y)
         listed = (kept for kind in kinds for kept in self._lists[kind] if kept)
         equal: list[tuple[float, Move, ClassGraph]] = []
@@ -283,6 +294,7 @@ def greedy_equivalence_search(
     patience: int = 40,
     effect_edges_only: bool = False,
     knowledge: Knowledge | None = None,
+    progress: StepProgress = False,
 ) -> GreedySearch:
     """The equivalence class that greedy equivalence search ends in; deterministic, and
     post-processing of the score.
@@ -299,6 +311,7 @@ def greedy_equivalence_search(
         patience: as ``turning``.
         effect_edges_only: as ``turning``.
         knowledge: what is known before; ``graph`` has the orientations that it implies.
+        progress: as ``turning``.
 
     Returns:
         The class found, with its score and the moves that led to it.
@@ -326,7 +339,13 @@ def greedy_equivalence_search(
             "data, or jaxcd.search on a release"
         )
     limits = Limits.of(knowledge, score.names)
-    climb = _Climb(score, max_parents=limit, effect_edges_only=effect_edges_only, limits=limits)
+    climb = _Climb(
+        score,
+        max_parents=limit,
+        effect_edges_only=effect_edges_only,
+        limits=limits,
+        tell=teller(progress),
+    )
     kinds = (
         (MoveKind.INSERT, MoveKind.DELETE, MoveKind.TURN)
         if turning
@@ -371,6 +390,7 @@ def ges(
     patience: int = 40,
     effect_edges_only: bool = False,
     knowledge: Knowledge | None = None,
+    progress: StepProgress = False,
 ) -> DiscoveryResult:
     """Greedy equivalence search: the class of DAGs with the highest score that single changes lead
     to.
@@ -400,6 +420,8 @@ def ges(
             shortcut of FGES (Ramsey et al. 2017): quicker with many columns, but a pair that is
             dependent only given others is never joined by itself.
         knowledge: what is known before; public.  Only classes of which a DAG fits are visited.
+        progress: True prints a line for each column whose first moves are scored, and one for each
+            move; a function is called with each :class:`jaxcd.discovery.Step`.
 
     Returns:
         The CPDAG, with all orientations that the knowledge implies, and its cost.  ``info``:
@@ -434,6 +456,7 @@ def ges(
         patience=patience,
         effect_edges_only=effect_edges_only,
         knowledge=searched.knowledge,
+        progress=progress,
     )
     options = {
         "score": found.score,

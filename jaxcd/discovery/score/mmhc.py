@@ -29,14 +29,14 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from jaxcd.checks import check_whole
+from jaxcd.checks import check_progress, check_whole
 from jaxcd.citests import CITest, Query, check_alpha
 from jaxcd.data import Dataset, Domain, Missing
 from jaxcd.data.sources import Tabular, as_data
 from jaxcd.decisions.associations import associations, usual_test
 from jaxcd.discovery.constraint.search import check_arguments
 from jaxcd.discovery.repeating import repeatable
-from jaxcd.discovery.result import DiscoveryResult
+from jaxcd.discovery.result import DiscoveryResult, Step, StepProgress, teller
 from jaxcd.discovery.score.ges import FamilyCache
 from jaxcd.discovery.score.ges_operators import bits
 from jaxcd.discovery.score.limits import Limits
@@ -72,6 +72,7 @@ def mmhc(
     max_conditioning: int | None = None,
     patience: int = 15,
     knowledge: Knowledge | None = None,
+    progress: StepProgress = False,
 ) -> DiscoveryResult:
     """Max-min hill climbing: tests say which pairs may be joined, a greedy search which arcs score
     best.
@@ -98,6 +99,8 @@ def mmhc(
         knowledge: what is known before; public.  Pairs that are forbidden both ways are not
             tested, those with a required arc may be joined whatever the tests say, and every DAG on
             the way fits.
+        progress: True prints a line for each round of tests and each move; a function is called
+            with each :class:`jaxcd.discovery.Step`.
 
     Returns:
         The CPDAG of the DAG that was found, with all orientations that the knowledge implies, and
@@ -130,6 +133,7 @@ def mmhc(
     if max_conditioning is not None:
         check_whole("max_conditioning", max_conditioning, 0)
     check_whole("patience", patience, 0, cure="15 is usual")
+    check_progress(progress, of="a Step")
     test = usual_test(data) if test is None else test
     check_arguments(test, NO_PRIVACY, key, None)
     alpha = check_alpha(alpha)
@@ -148,7 +152,10 @@ def mmhc(
             "records were randomised by one; give both the same"
         )
     joinable = max_min_parents_children(
-        session, max_conditioning=max_conditioning, possible=limits.allowed | limits.allowed.T
+        session,
+        max_conditioning=max_conditioning,
+        possible=limits.allowed | limits.allowed.T,
+        progress=progress,
     )
     joinable |= limits.required | limits.required.T
     cache = FamilyCache(within)
@@ -158,6 +165,7 @@ def mmhc(
         most_parents=limits.most_parents(searched.score),
         patience=patience,
         limits=limits,
+        progress=progress,
     )
     dag = np.zeros((len(parents), len(parents)), dtype=bool)
     for y, mask in enumerate(parents):
@@ -178,7 +186,11 @@ def mmhc(
 
 
 def max_min_parents_children(
-    session: Session, *, max_conditioning: int | None = None, possible: np.ndarray | None = None
+    session: Session,
+    *,
+    max_conditioning: int | None = None,
+    possible: np.ndarray | None = None,
+    progress: StepProgress = False,
 ) -> np.ndarray:
     """The pairs of which each is in the other's set of parents and children: symmetric, bool (d,
     d).
@@ -187,12 +199,17 @@ def max_min_parents_children(
         session: without privacy.
         max_conditioning: the most columns of a conditioning set; None for no limit.
         possible: bool (d, d), the pairs that are tested; None for all.
+        progress: as for :func:`mmhc`.
     """
+    tell = teller(progress)
     d = session.n_variables
     most = d - 2 if max_conditioning is None else max_conditioning
     grown = _Neighbourhoods(session, most=most, possible=possible)
-    while grown.grow():
-        pass
+    for done in itertools.count():
+        tell(Step(f"neighbours: round {done + 1}", (done, None)))
+        if not grown.grow():
+            break
+    tell(Step("neighbours are tested again", (0, None)))
     grown.shrink()
     member = np.zeros((d, d), dtype=bool)
     for target, found in enumerate(grown.members):
@@ -306,6 +323,7 @@ def climb_hills(
     most_parents: Sequence[int],
     patience: int = 15,
     limits: Limits | None = None,
+    progress: StepProgress = False,
 ) -> tuple[tuple[int, ...], float]:
     """A DAG of a high score: the parents of each node as bits, and its score in nats.
 
@@ -315,7 +333,9 @@ def climb_hills(
         most_parents: of each node.
         patience: so many moves in a row may fail to improve on the best.
         limits: what is known; None for nothing.
+        progress: as for :func:`mmhc`.
     """
+    tell = teller(progress)
     d = len(joinable)
     if limits is None:
         limits = Limits.of(None, [str(v) for v in range(d)])
@@ -326,7 +346,10 @@ def climb_hills(
     best, highest, waited = tuple(parents), total, 0
     recent: deque[tuple[int, ...]] = deque([best], maxlen=_REMEMBERED)
     least = tie(total)
-    while waited <= patience:
+    for done in itertools.count():
+        if waited > patience:
+            break
+        tell(Step(f"move {done + 1}", (done, None)))
         equal: list[tuple[_Step, list[int]]] = []
         for step in sorted(
             _steps(cache, parents, allowed, limits.must_enter, most_parents),

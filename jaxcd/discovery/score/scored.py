@@ -171,6 +171,7 @@ def exact_search(
     key: jax.Array | None = ...,
     max_parents: int | None = ...,
     knowledge: Knowledge | None = ...,
+    progress: StepProgress = ...,
 ) -> DiscoveryResult: ...
 
 
@@ -185,6 +186,7 @@ def exact_search(
     key: jax.Array | None = None,
     max_parents: int | None = None,
     knowledge: Knowledge | None = None,
+    progress: StepProgress = False,
 ) -> DiscoveryResult | np.ndarray:
     """The equivalence class of the highest score of all, for up to about 20 variables.
 
@@ -205,6 +207,8 @@ def exact_search(
         max_parents: the most parents of a node; None for no limit up to 10 variables and 4 above,
             or the release's own.  Columns that set it do not count.
         knowledge: what is known before; public.
+        progress: True prints a line for each column whose families are scored, and for each size of
+            sets of columns; a function is called with each :class:`jaxcd.discovery.Step`.
 
     Returns:
         The CPDAG, with all orientations that the knowledge implies, and its cost;
@@ -232,13 +236,13 @@ def exact_search(
         Alarm --> MaryCalls
     """
     if isinstance(data, LocalScore):
-        return exact_search_on(data, knowledge=knowledge)
+        return exact_search_on(data, knowledge=knowledge, progress=progress)
     data = as_data(data, domain, private=isinstance(budget, Budget), missing=missing)
     check_scored(data, score, budget, key, max_parents, knowledge)
     if max_parents is None and len(data.names) > _MOST_UNLIMITED and isinstance(data, Dataset):
         max_parents = _FEW_PARENTS
     searched = SearchedData.of(data, score, max_parents=max_parents, knowledge=knowledge)
-    best = exact_search_on(searched.score, knowledge=searched.knowledge)
+    best = exact_search_on(searched.score, knowledge=searched.knowledge, progress=progress)
     options = {
         "score": searched.limits.within(searched.score).total(best),
         "max_parents": searched.score.max_parents,
