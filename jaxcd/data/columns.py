@@ -397,7 +397,7 @@ def _infer_column(raw: RawColumn) -> Column:
             return Ordinal(raw.ordered_levels, missing=missing)  # type: ignore[arg-type]
         except DomainError as error:  # such as the intervals of pandas.cut
             raise DataError(f"column {raw.name!r}: {error}; turn the column into text") from None
-    if raw.untyped and known and all(_spells_number(cell) for cell in known):
+    if raw.untyped and known and all(spells_number(cell) for cell in known):
         return _infer_numbers(raw, missing is not None)
     if len(uniques) > MAX_INFERRED_LEVELS:
         raise DataError(
@@ -425,7 +425,8 @@ def _infer_column(raw: RawColumn) -> Column:
     return Categorical(tuple(_sorted_levels(levels)), missing=missing)  # type: ignore[arg-type]
 
 
-def _spells_number(cell: object) -> bool:
+def spells_number(cell: object) -> bool:
+    """Whether it is a number, or text that is read as one."""
     if isinstance(cell, str):
         return not math.isnan(number_in(cell))
     return not isinstance(cell, (bool, np.bool_)) and not math.isnan(number_in(cell))

@@ -28,7 +28,7 @@ from jaxcd.data.column_types import (
     Ordinal,
     shown,
 )
-from jaxcd.data.columns import RawColumn, is_missing, number_in
+from jaxcd.data.columns import RawColumn, is_missing, number_in, spells_number
 from jaxcd.data.domain import Domain
 from jaxcd.data.looks import (
     bounds_around,
@@ -186,7 +186,8 @@ def draft_of_columns(
     raises as :func:`draft_domain`.
     """
     draft = draft_domain(raws, drop=drop, only=only)
-    notes = tuple(Note(raw.name, _NAME_REPLACED) for raw in raws if REPLACED in raw.name)
+    notes = [Note("", _NO_HEADER)] if _names_are_cells(raws) else []
+    notes += [Note(raw.name, _NAME_REPLACED) for raw in raws if REPLACED in raw.name]
     draft = Draft(draft.domain, (*notes, *draft.notes), draft.n_samples)
     if not layout:
         return draft
@@ -197,6 +198,20 @@ def draft_of_columns(
         "and draft anew"
     )
     return Draft(draft.domain, (Note("", words), *draft.notes), draft.n_samples)
+
+
+_NO_HEADER = (
+    "columns have names that are cells of theirs, or numbers: where the file has no header its "
+    "first row was taken for one; write a header above it, and draft anew"
+)
+
+
+def _names_are_cells(raws: Sequence[RawColumn]) -> bool:
+    """Whether at least half of the names look like cells, as where a text file has no header."""
+    if not any(raw.untyped for raw in raws):  # of a source that has names of its own
+        return False
+    alike = sum(spells_number(raw.name) or raw.name in raw.uniques for raw in raws)
+    return 2 * alike >= len(raws)
 
 
 def draft_domain(

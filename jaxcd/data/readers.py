@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 
 from jaxcd.checks import counted, shown_list
 from jaxcd.data.arrow import raw_column, raw_columns
-from jaxcd.data.columns import RawColumn
+from jaxcd.data.columns import RawColumn, spells_number
 from jaxcd.data.csv_separators import (
     DECIMAL_COMMAS,
     TEXT_FILES,
@@ -333,6 +333,7 @@ class _Layout:
 
 
 _MOST_REPAIRS = 1000
+_NO_HEADER = "; if the file has no header, write one above its first row"
 _ABOVE = "; if other lines stand above the header, such as a title, delete them"
 
 
@@ -513,6 +514,8 @@ def _columns_of_rows(
             names = checked_names(header)
         except DataError as error:
             above = "" if all(header) and width > 1 else _ABOVE
+            if not above and any(map(spells_number, header)):
+                above = _NO_HEADER
             raise DataError(f"{error}{above}") from None
         places: tuple[int, ...] = tuple(range(width))
     else:

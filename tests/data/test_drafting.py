@@ -493,3 +493,14 @@ def test_a_table_without_rows_has_a_draft_and_cannot_be_checked(tmp_path: Path) 
     assert draft_of_file(tmp_path / "t.csv").n_samples == 0
     domain = Domain({"a": Numeric(0, 1), "b": Numeric(0, 1)})
     refused(DataError, "at least 1 row", check_file, tmp_path / "t.csv", domain=domain)
+
+
+def test_a_file_without_a_header_is_suspected(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("M,1,3.5\nF,0,2.5\nM,1,1.25\n", encoding="utf-8")
+    assert "the file has no header" in draft_of_file(path).notes[0].words
+    path.write_text("1,1,0\n0,1,0\n1,0,1\n", encoding="utf-8")
+    with pytest.raises(DataError, match="'1' occurs twice; .*; if the file has no header, write"):
+        draft_of_file(path)
+    path.write_text("sex,out,age\nM,1,3\nF,0,2\n", encoding="utf-8")
+    assert not any("header" in note.words for note in draft_of_file(path).notes)
