@@ -13,7 +13,14 @@ import jax
 
 from jaxcd.advice.choosing import Algorithm, Choice, choose, kind_of_release
 from jaxcd.advice.recommending import recommend
-from jaxcd.checks import check_flag, check_key_or_none, check_progress, check_whole, choice_of
+from jaxcd.checks import (
+    a_type,
+    check_flag,
+    check_key_or_none,
+    check_progress,
+    check_whole,
+    choice_of,
+)
 from jaxcd.citests import CITest
 from jaxcd.data import Dataset, Domain, Missing, Table
 from jaxcd.data.rows import Rows
@@ -261,7 +268,7 @@ def discover(
         )
     if not isinstance(data, Rows):
         raise OptionError(
-            f"data: a {type(data).__name__} is not a Dataset; make one with read_csv, from_frame "
+            f"data: {a_type(data)} is not a Dataset; make one with read_csv, from_frame "
             "or from_array, or a jaxcd.Table"
         )
     if isinstance(budget, Budget):
@@ -464,7 +471,7 @@ def search(
     """
     if not isinstance(bought, Release):
         raise OptionError(
-            f"bought: a {type(bought).__name__} cannot be searched; use what jaxcd.release returns"
+            f"bought: {a_type(bought)} cannot be searched; use what jaxcd.release returns"
         )
     options: dict[str, Any] = {"knowledge": knowledge, "missing": missing}
     name = algorithm.value if isinstance(algorithm, Algorithm) else algorithm

@@ -15,6 +15,7 @@ import numpy as np
 from jaxcd.errors import JaxcdError, OptionError
 
 __all__ = [
+    "a_type",
     "check_choice",
     "check_count",
     "check_flag",
@@ -39,6 +40,7 @@ __all__ = [
     "printable",
     "shown_count",
     "shown_size",
+    "with_article",
 ]
 
 E = TypeVar("E", bound=enum.Enum)
@@ -183,6 +185,26 @@ def counted(number: int, word: str) -> str:
     ('1 row', '4,096 rows')
     """
     return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+def with_article(name: str) -> str:
+    """The name of one thing of a kind.
+
+    >>> with_article("interval"), with_article("list")
+    ('an interval', 'a list')
+    """
+    return f"{'an' if name[:1] in set('aeioAEIO') else 'a'} {name}"
+
+
+def a_type(value: Any) -> str:
+    """What kind of thing was given, for a message.
+
+    >>> a_type("x"), a_type(3), a_type(None)
+    ('a str', 'an int', 'None')
+    """
+    if value is None:
+        return "None"
+    return with_article(type(value).__name__)
 
 
 def has(number: int) -> str:

@@ -19,6 +19,7 @@ from typing import Any, final
 
 import numpy as np
 
+from jaxcd.checks import a_type
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs.edges import Mark
 from jaxcd.graphs.mixed_graph import MixedGraph
@@ -370,7 +371,7 @@ def _aligned(estimate: MixedGraph, truth: MixedGraph) -> tuple[MixedGraph, Mixed
     for argument, graph in (("estimate", estimate), ("truth", truth)):
         if not isinstance(graph, MixedGraph):
             raise GraphError(
-                f"{argument}: a {type(graph).__name__} is not a MixedGraph; make one with "
+                f"{argument}: {a_type(graph)} is not a MixedGraph; make one with "
                 "MixedGraph.from_dag or from_edges"
             )
     missing = sorted(set(truth.names) - set(estimate.names))

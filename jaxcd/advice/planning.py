@@ -13,7 +13,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from jaxcd.checks import check_whole, counted
+from jaxcd.checks import a_type, check_whole, counted
 from jaxcd.citests import CITest
 from jaxcd.citests.base import check_is_test
 from jaxcd.data import Domain, Numeric
@@ -174,8 +174,7 @@ def check_facts(domain: Domain | str | Path, n_samples: int) -> Domain:
     domain = as_domain(domain)
     if not isinstance(domain, Domain):
         raise OptionError(
-            f"domain: a {type(domain).__name__} is not a Domain; declare one, or read it with "
-            "Domain.read"
+            f"domain: {a_type(domain)} is not a Domain; declare one, or read it with Domain.read"
         )
     if domain.n_columns < 2:
         raise DomainError(

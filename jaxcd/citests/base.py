@@ -17,6 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import numpy as np
 
+from jaxcd.checks import a_type
 from jaxcd.data import Dataset, Domain
 from jaxcd.data.rows import Rows
 from jaxcd.data.shards import Shards
@@ -274,7 +275,7 @@ _COUNT = (
 def require_rows(data: Rows | None, test: str) -> Rows:
     """Returns what a test counts, or raises OptionError where there is none."""
     if not isinstance(data, Rows):
-        given = "None" if data is None else f"a {type(data).__name__}"
+        given = a_type(data)
         raise OptionError(
             f"data is {given}, but {test} needs a Dataset; make one with read_csv, from_frame or "
             "from_array"
@@ -287,7 +288,7 @@ def require_data(data: Rows | None, test: str, *, cure: str = _COUNT) -> Dataset
     rows = require_rows(data, test)
     if not isinstance(rows, Dataset):
         raise OptionError(
-            f"data: {test} needs the rows themselves, and a {type(rows).__name__} answers counts "
+            f"data: {test} needs the rows themselves, and {a_type(rows)} answers counts "
             f"and sums only; {cure}"
         )
     return rows

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxcd.checks import counted
+from jaxcd.checks import a_type, counted
 from jaxcd.data.column_types import Numeric
 from jaxcd.data.columns import (
     RawColumn,
@@ -138,9 +138,7 @@ def check_file(path: str | Path, *, domain: Domain, encoding: str = UTF_8) -> Ch
         DomainError: ``domain`` is none.
     """
     if not isinstance(domain, Domain):
-        raise DomainError(
-            f"domain: a {type(domain).__name__} is not a Domain; read one with Domain.read"
-        )
+        raise DomainError(f"domain: {a_type(domain)} is not a Domain; read one with Domain.read")
     return check_columns(*read_columns(path, strict=False, encoding=encoding), domain=domain)
 
 

@@ -18,6 +18,7 @@ from typing import ClassVar, TypeAlias
 
 import numpy as np
 
+from jaxcd.checks import a_type
 from jaxcd.errors import DomainError
 
 Level: TypeAlias = str | int | float | bool
@@ -32,7 +33,7 @@ def shown(value: object) -> str:
     try:
         text = repr(plain)
     except ValueError:  # Python writes no whole number of more than 4,300 digits
-        text = f"a {type(plain).__name__} of very many digits"
+        text = f"{a_type(plain)} of very many digits"
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -127,6 +128,11 @@ def _checked_levels(levels: object, kind: str) -> tuple[Level, ...]:
     if isinstance(levels, (str, bytes)) or not isinstance(levels, Iterable):
         raise DomainError(
             f"levels of {kind} column must be a sequence such as ('yes', 'no'), not {levels!r}"
+        )
+    if isinstance(levels, (set, frozenset)):
+        raise DomainError(
+            f"levels of {kind} column must be in an order, which a set has not, and which codes "
+            "follow; write tuple(sorted(levels)), or a list of them"
         )
     plain: list[Level] = []
     for level in levels:

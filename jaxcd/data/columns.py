@@ -21,6 +21,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxcd.checks import with_article
 from jaxcd.data.column_types import (
     MAX_INFERRED_LEVELS,
     Binned,
@@ -285,7 +286,7 @@ def misfit_words(cell: object, column: Column | None = None) -> str:
 def misfit_and_cure(cell: object, column: Column | None = None) -> tuple[str, str]:
     """:func:`misfit_words`, in their two parts."""
     if isinstance(cell, Unreadable):
-        return f"a cell holds a {cell.kind}", "turn the column into text or numbers"
+        return f"a cell holds {with_article(cell.kind)}", "turn the column into text or numbers"
     if is_missing(cell):
         return (
             "the value is missing",

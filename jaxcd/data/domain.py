@@ -40,7 +40,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
-from jaxcd.checks import shown_list
+from jaxcd.checks import a_type, shown_list
 from jaxcd.data.column_types import (
     Binned,
     Categorical,
@@ -110,7 +110,14 @@ class Domain:
     )
 
     def __post_init__(self) -> None:
-        given = self.columns.items() if isinstance(self.columns, Mapping) else self.columns
+        given: Any = self.columns.items() if isinstance(self.columns, Mapping) else self.columns
+        try:
+            given = [(name, column) for name, column in given]
+        except (TypeError, ValueError):
+            raise DomainError(
+                f"columns: {a_type(self.columns)} says no type of any column; write "
+                '{"age": Numeric(0, 120), ...}'
+            ) from None
         columns: dict[str, Column] = {}
         for name, column in given:
             if not isinstance(name, str) or not name or not is_writable(name):
@@ -347,7 +354,7 @@ def declared_domain(domain: Any) -> Domain:
     read = as_domain(domain)
     if not isinstance(read, Domain):
         raise DomainError(
-            f"domain: a {type(read).__name__} is not a Domain; make one with jaxcd.Domain(...), or "
+            f"domain: {a_type(read)} is not a Domain; make one with jaxcd.Domain(...), or "
             "give the path of a domain file"
         )
     return read

@@ -19,7 +19,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxcd.checks import check_listed
+from jaxcd.checks import a_type, check_listed
 from jaxcd.data.arrow import raw_column
 from jaxcd.data.columns import RawColumn, encode
 from jaxcd.data.domain import Domain
@@ -159,7 +159,7 @@ class LazyEngine(Engine):
             self._frame = taken.lazy()
         except TypeError:
             raise OptionError(
-                f"frame: a {type(frame).__name__} is no lazy frame; give a Polars LazyFrame, a "
+                f"frame: {a_type(frame)} is no lazy frame; give a Polars LazyFrame, a "
                 "DuckDB relation, a PySpark data frame or an Ibis table, or use "
                 "jaxcd.Table.parquet(path, ...)"
             ) from None

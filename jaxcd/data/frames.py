@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxcd.checks import counted
+from jaxcd.checks import check_listed, counted
 from jaxcd.data.arrow_text import declared_order, text_of
 from jaxcd.data.columns import RawColumn, Unreadable, factorise, without_bytes
 from jaxcd.data.held_types import held_type, holds_nothing, is_read
@@ -77,6 +77,8 @@ def raw_columns_of_array(
     Args:
         strict: whether rows given as lists must have one length; else they are filled up, or cut.
     """
+    if names is not None and not isinstance(names, str):
+        names = check_listed("names", names, error=DataError)
     if isinstance(values, np.ma.MaskedArray):
         plain = without_bytes(values.data)
         # of another type nothing is read, and no mask makes it one that is

@@ -35,7 +35,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxcd.checks import counted, shown_list
+from jaxcd.checks import a_type, counted, shown_list
 from jaxcd.data.arrow import raw_column, raw_columns
 from jaxcd.data.columns import RawColumn, spells_number
 from jaxcd.data.csv_separators import (
@@ -117,7 +117,7 @@ def read_csv(
     """
     if not is_path(path):
         raise OptionError(
-            f"path: a {type(path).__name__} is no path of a file; for a data frame use "
+            f"path: {a_type(path)} is no path of a file; for a data frame use "
             "jaxcd.Dataset.from_frame(frame, domain=domain)"
         )
     domain = as_domain(domain)

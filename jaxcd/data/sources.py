@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from jaxcd.checks import a_type
 from jaxcd.data.dataset import Dataset
 from jaxcd.data.domain import Domain, as_domain
 from jaxcd.data.frames import as_table
@@ -58,7 +59,7 @@ def as_data(
     domain = as_domain(domain)
     if domain is not None and not isinstance(domain, Domain):
         raise OptionError(
-            f"domain: a {type(domain).__name__} is not a Domain; make one with jaxcd.Domain(...), "
+            f"domain: {a_type(domain)} is not a Domain; make one with jaxcd.Domain(...), "
             "or give the path of a domain file"
         )
     if private and (domain is None or not domain.declared):
@@ -75,7 +76,7 @@ def as_data(
 
 def _no_table(data: Any) -> str:
     """What is wrong with a domain beside what is no table, and the cure."""
-    kind = "None" if data is None else f"a {type(data).__name__}"
+    kind = a_type(data)
     found = f"domain goes with a frame or the path of a file, and data is {kind}"
     if hasattr(data, "domain"):
         return f"{found}, which has a domain of its own; leave domain out"

@@ -25,7 +25,7 @@ import jax
 import numpy as np
 from scipy import special
 
-from jaxcd.checks import check_whole
+from jaxcd.checks import a_type, check_whole
 from jaxcd.data.intervention_knowledge import designed_arcs
 from jaxcd.discovery.edge_shares import EdgeConfidence
 from jaxcd.discovery.recalibration import kinds, recalibrated
@@ -147,13 +147,11 @@ def edge_confidence(
     check_whole("seed", seed, 0, 2**63 - 1, cure="give one such as 0")
     if run is not None and not isinstance(run, DiscoveryResult):
         raise OptionError(
-            f"run: a {type(run).__name__} is not a DiscoveryResult; use what the search returned, "
-            "or None"
+            f"run: {a_type(run)} is not a DiscoveryResult; use what the search returned, or None"
         )
     if not isinstance(release, Release):
         raise OptionError(
-            f"release: a {type(release).__name__} cannot be drawn again; use what jaxcd.release "
-            "returns"
+            f"release: {a_type(release)} cannot be drawn again; use what jaxcd.release returns"
         )
     tell = teller(progress)
     if kind is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from jaxcd.checks import check_progress, counted
+from jaxcd.checks import a_type, check_progress, counted
 from jaxcd.discovery.edge_shares import EdgeConfidence
 from jaxcd.errors import OptionError
 from jaxcd.frozen import FrozenDict
@@ -163,7 +163,7 @@ class DiscoveryResult(Certified):
         """
         if not isinstance(confidence, EdgeConfidence):
             raise OptionError(
-                f"confidence: a {type(confidence).__name__} is no confidence in edges; give what "
+                f"confidence: {a_type(confidence)} is no confidence in edges; give what "
                 "jaxcd.edge_confidence or jaxcd.discovery.decision_confidence returns"
             )
         return replace(self, confidence=confidence.reordered(self.graph.names))

@@ -9,7 +9,7 @@ from typing import Any
 
 import jax
 
-from jaxcd.checks import check_flag, check_number, check_whole, shown_list
+from jaxcd.checks import a_type, check_flag, check_number, check_whole, shown_list
 from jaxcd.data import Binned, Missing
 from jaxcd.discovery import search_release
 from jaxcd.discovery.confidence import member_adjacency
@@ -253,7 +253,7 @@ def drawn_graphs(
 def _checked(release: Any, treatment: str, outcome: str, missing: Missing | str | None) -> Release:
     if not isinstance(release, Release):
         raise OptionError(
-            f"release: a {type(release).__name__} is no release; buy one with jaxcd.release(data, "
+            f"release: {a_type(release)} is no release; buy one with jaxcd.release(data, "
             "...), or load one with jaxcd.Release.load(path)"
         )
     for argument, name in (("treatment", treatment), ("outcome", outcome)):

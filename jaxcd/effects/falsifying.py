@@ -38,7 +38,7 @@ from typing import Any, final
 
 import numpy as np
 
-from jaxcd.checks import check_number, check_whole, shown_list
+from jaxcd.checks import a_type, check_number, check_whole, shown_list
 from jaxcd.citests import ChiSquare, CITest, FisherZ, Query
 from jaxcd.citests.base import check_is_test
 from jaxcd.data import Missing
@@ -192,7 +192,7 @@ def falsify(
     """
     if not isinstance(release, Release):
         raise OptionError(
-            f"release: a {type(release).__name__} is no release; buy one with jaxcd.release(data, "
+            f"release: {a_type(release)} is no release; buy one with jaxcd.release(data, "
             "...), or load one with jaxcd.Release.load(path)"
         )
     check_number("alpha", alpha, 0, 1, "()", cure="0.05 is usual")

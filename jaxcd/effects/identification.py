@@ -28,6 +28,7 @@ from typing import Any, final
 import networkx as nx
 import numpy as np
 
+from jaxcd.checks import a_type
 from jaxcd.data import Domain
 from jaxcd.data.intervention_knowledge import designed_arcs
 from jaxcd.discovery.constraint.orientation import apply_meek_rules
@@ -57,7 +58,7 @@ def as_graph(graph: Any) -> MixedGraph:
     if isinstance(graph, nx.Graph):
         return from_networkx(graph)
     raise GraphError(
-        f"graph: a {type(graph).__name__} is no graph; give a networkx DiGraph, a MixedGraph, or a "
+        f"graph: {a_type(graph)} is no graph; give a networkx DiGraph, a MixedGraph, or a "
         "run with a graph"
     )
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import networkx as nx
 
-from jaxcd.checks import shown_list
+from jaxcd.checks import a_type, shown_list
 from jaxcd.citests import ChiSquare, Query
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import MixedGraph
@@ -88,7 +88,7 @@ def shared_mechanisms(
     """
     if not isinstance(bought, Release):
         raise OptionError(
-            f"bought: a {type(bought).__name__} is no release; buy one with jaxcd.federate, or "
+            f"bought: {a_type(bought)} is no release; buy one with jaxcd.federate, or "
             "with jaxcd.release of rows that have the column"
         )
     if ChiSquare not in bought.tests():
@@ -104,7 +104,7 @@ def shared_mechanisms(
     dag = MixedGraph.from_dag(graph) if isinstance(graph, nx.DiGraph) else graph
     if not isinstance(dag, MixedGraph):
         raise GraphError(
-            f"graph: a {type(graph).__name__} is no graph; give a networkx DiGraph or a "
+            f"graph: {a_type(graph)} is no graph; give a networkx DiGraph or a "
             "MixedGraph, such as the graph of a result"
         )
     inner = [name for name in bought.names if name != column]

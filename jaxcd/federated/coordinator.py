@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxcd.checks import a_type
 from jaxcd.data import Domain, Missing
 from jaxcd.errors import FormatError, OptionError, PrivacyError
 from jaxcd.federated.asked import bits_of, body_of, share_of
@@ -205,7 +206,7 @@ class Coordinator:
         """
         if not isinstance(kind, ReleaseKind) or not kind.takes_sites:
             raise OptionError(
-                f"kind: a {type(kind).__name__} is not made by several sites; use "
+                f"kind: {a_type(kind)} is not made by several sites; use "
                 "jaxcd.Histogram(), "
                 "jaxcd.Marginals() or jaxcd.LogLinear()"
             )

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxcd.checks import counted, shown_list
+from jaxcd.checks import a_type, counted, shown_list
 from jaxcd.data.rows import Rows
 from jaxcd.errors import FormatError, JaxcdError, OptionError
 from jaxcd.federated.asked import question_of, share_of
@@ -77,7 +77,7 @@ class Site:
             )
         if not isinstance(data, Rows):
             raise OptionError(
-                f"data: site {name!r} has a {type(data).__name__}, not a Dataset; read it with "
+                f"data: site {name!r} has {a_type(data)}, not a Dataset; read it with "
                 "jaxcd.read_csv(path, domain=...)"
             )
         if data.tell is not None:

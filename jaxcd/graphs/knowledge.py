@@ -52,7 +52,7 @@ from typing import Any, final
 import networkx as nx
 import numpy as np
 
-from jaxcd.checks import shown_list
+from jaxcd.checks import a_type, shown_list
 from jaxcd.errors import FormatError, OptionError
 
 __all__ = ["Knowledge", "given_edges"]
@@ -318,9 +318,7 @@ class Knowledge:
             OptionError: If its statements contradict each other.
         """
         if not isinstance(value, dict):
-            raise FormatError(
-                f"knowledge in JSON is an object, got a {type(value).__name__}; write {{...}}"
-            )
+            raise FormatError(f"knowledge in JSON is an object, got {a_type(value)}; write {{...}}")
         keys = ("tiers", "forbidden", "required", "forbidden_within_tier")
         unknown = sorted(str(key) for key in set(value) - {*keys, "format", "version"})
         if unknown:

@@ -32,7 +32,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from jaxcd.checks import is_number
+from jaxcd.checks import a_type, is_number
 from jaxcd.data import Domain
 from jaxcd.errors import DomainError, OptionError, PrivacyError
 from jaxcd.local.arrays import Codes, Floats
@@ -254,7 +254,7 @@ def check_domain(domain: object) -> None:
     """Raise DomainError for what is no domain."""
     if not isinstance(domain, Domain):
         raise DomainError(
-            f"domain: a {type(domain).__name__} is not a Domain; make one with jaxcd.Domain(...) "
+            f"domain: {a_type(domain)} is not a Domain; make one with jaxcd.Domain(...) "
             "or jaxcd.Domain.read(path)"
         )
 

@@ -57,7 +57,7 @@ from typing import Any, final
 import numpy as np
 from scipy.special import xlogy
 
-from jaxcd.checks import check_number, shown_count
+from jaxcd.checks import a_type, check_number, shown_count
 from jaxcd.data import Dataset, Domain
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.local.base import LocalMechanism
@@ -320,7 +320,7 @@ class ChannelAwareBIC(ScoreConfig):
         """
         if not isinstance(data, Dataset):
             raise OptionError(
-                f"data: a {type(data).__name__} has no randomised records; give the Dataset that "
+                f"data: {a_type(data)} has no randomised records; give the Dataset that "
                 "randomise returned, or use BIC()"
             )
         limit = max(data.n_columns - 1, 0) if max_parents is None else max_parents

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxcd.checks import check_count, is_whole
+from jaxcd.checks import a_type, check_count, is_whole
 from jaxcd.citests.base import require_data
 from jaxcd.data import Dataset, Numeric, Ordinal
 from jaxcd.data.column_types import shown
@@ -102,7 +102,7 @@ def discretise(
         numbers = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise DataError(
-            f"values: a {type(values).__name__} holds what is no number; give one column of numbers"
+            f"values: {a_type(values)} holds what is no number; give one column of numbers"
         ) from None
     if numbers.ndim != 1:
         raise DataError(

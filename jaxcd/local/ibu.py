@@ -29,7 +29,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxcd.checks import check_key, check_listed, check_number, check_whole
+from jaxcd.checks import a_type, check_key, check_listed, check_number, check_whole
 from jaxcd.citests.base import require_data
 from jaxcd.data import Dataset, Domain
 from jaxcd.errors import DataError, DomainError, JaxcdError, OptionError
@@ -139,9 +139,7 @@ def _numbers(name: str, table: Any, error: type[JaxcdError] = DataError) -> np.n
     try:
         return np.array(table, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise error(
-            f"{name}: a {type(table).__name__} is no table of numbers; give an array"
-        ) from None
+        raise error(f"{name}: {a_type(table)} is no table of numbers; give an array") from None
 
 
 def _fitting(

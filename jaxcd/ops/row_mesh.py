@@ -23,6 +23,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
+from jaxcd.checks import a_type
 from jaxcd.errors import OptionError
 from jaxcd.ops.precision import double_precision
 
@@ -52,9 +53,7 @@ class RowMesh:
     def __init__(self, mesh: Mesh) -> None:
         if not isinstance(mesh, Mesh) or len(mesh.axis_names) != 1:
             given = (
-                f"a mesh of {len(mesh.axis_names)} axes"
-                if isinstance(mesh, Mesh)
-                else f"a {type(mesh).__name__}"
+                f"a mesh of {len(mesh.axis_names)} axes" if isinstance(mesh, Mesh) else a_type(mesh)
             )
             raise OptionError(
                 f"mesh: {given} is no one-dimensional mesh; make one with "

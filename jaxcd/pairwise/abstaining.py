@@ -37,7 +37,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jaxcd.checks import is_number
+from jaxcd.checks import a_type, is_number
 from jaxcd.errors import OptionError
 from jaxcd.pairwise.result import Direction, PairResult
 from jaxcd.privacy.claims import GuaranteeClaim, claiming
@@ -85,8 +85,7 @@ def or_neither(result: PairResult, *, error_rate: float = 0.1) -> PairResult:
     """
     if not isinstance(result, PairResult):
         raise OptionError(
-            f"result: a {type(result).__name__} is no PairResult; give what anm, reci, igci or cds "
-            "returned"
+            f"result: {a_type(result)} is no PairResult; give what anm, reci, igci or cds returned"
         )
     form = form_of(result)
     sizes = _known().get(form)

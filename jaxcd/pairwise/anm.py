@@ -19,7 +19,7 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxcd.checks import check_choice, check_flag, check_key, check_number, is_number
+from jaxcd.checks import a_type, check_choice, check_flag, check_key, check_number, is_number
 from jaxcd.errors import OptionError, SensitivityError
 from jaxcd.pairwise._checks import (
     Bounds,
@@ -249,7 +249,7 @@ def anm_batch(
         listed = [(x, y) for x, y in pairs]
     except (TypeError, ValueError):
         raise OptionError(
-            f"pairs: a {type(pairs).__name__} does not hold an (x, y) for each pair; give a list "
+            f"pairs: {a_type(pairs)} does not hold an (x, y) for each pair; give a list "
             "such as [(x, y)]"
         ) from None
     single = not isinstance(bounds, (Sequence, np.ndarray)) or (

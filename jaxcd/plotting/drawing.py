@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jaxcd.checks import a_type
 from jaxcd.errors import OptionError
 from jaxcd.graphs import Edge, Mark, MixedGraph
 from jaxcd.plotting.labels import short_labels
@@ -285,7 +286,7 @@ def check_arguments(
     for argument, value in ((what, graph), ("truth", truth)):
         if not isinstance(value, MixedGraph) and not (argument == "truth" and value is None):
             raise OptionError(
-                f"{argument}: a {type(value).__name__} is not a MixedGraph; use run.graph or "
+                f"{argument}: {a_type(value)} is not a MixedGraph; use run.graph or "
                 "MixedGraph.from_edges"
             )
     if isinstance(highlight, str):

@@ -28,6 +28,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from ..checks import a_type
 from ..errors import BudgetExhausted, OptionError, PrivacyWarning
 from ..places import path_of, written_whole
 from .budget import Accounting, Budget, NoPrivacy, PrivacyCost, Unit, delta_warning
@@ -536,7 +537,7 @@ def _new_account(
         return Accountant(Ledger(budget, failure_delta=failure_delta), noise, parts=parts)
     if not isinstance(ledger, PrivacyFilter) or isinstance(ledger, LedgerPart):
         raise OptionError(
-            f"ledger: a {type(ledger).__name__} is no ledger; use jaxcd.LedgerFile(path, "
+            f"ledger: {a_type(ledger)} is no ledger; use jaxcd.LedgerFile(path, "
             "data_set=..., budget=...), or None"
         )
     if isinstance(budget, NoPrivacy):

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import check_count, check_key, check_positive
+from ..checks import a_type, check_count, check_key, check_positive
 from ..errors import OptionError
 from .claims import GuaranteeClaim
 from .polya import POLYA_LIMIT, negative_binomial
@@ -112,7 +112,7 @@ class NoiseSampler(ABC):
             OptionError: this sampler has none.
         """
         raise OptionError(
-            f"noise: a {type(self).__name__} has no rounded Gaussian noise, which a budget with "
+            f"noise: {a_type(self)} has no rounded Gaussian noise, which a budget with "
             "Gaussian accounting needs; use SecureNoise(), or give the sampler this method"
         )
 
@@ -124,7 +124,7 @@ class NoiseSampler(ABC):
             OptionError: this sampler has none.
         """
         raise OptionError(
-            f"noise: a {type(self).__name__} has no shares of Laplace noise, which a release of "
+            f"noise: {a_type(self)} has no shares of Laplace noise, which a release of "
             "several sites needs; use SecureNoise(), or give the sampler this method"
         )
 

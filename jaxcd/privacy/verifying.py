@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..checks import printable
+from ..checks import a_type, printable
 from ..errors import FormatError
 from ..json_files import parsed
 from ..places import check_there, path_of
@@ -147,7 +147,7 @@ def _read(path: Path) -> Mapping[str, Any]:
         raise FormatError(f"file {str(path)!r} is no certificate: {error}") from None
     if not isinstance(content, dict):
         raise FormatError(
-            f"file {str(path)!r} is no certificate: it holds a {type(content).__name__}; give a "
+            f"file {str(path)!r} is no certificate: it holds {a_type(content)}; give a "
             "privacy.json that save() wrote"
         )
     return content

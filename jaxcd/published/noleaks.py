@@ -44,7 +44,7 @@ import jax
 import networkx as nx
 import numpy as np
 
-from jaxcd.checks import is_number
+from jaxcd.checks import a_type, is_number
 from jaxcd.data import Dataset, Numeric
 from jaxcd.discovery import DiscoveryResult
 from jaxcd.errors import OptionError
@@ -279,8 +279,7 @@ def noleaks(
         total, total_delta = math.log((n + 1) / (n + 1 - n_bare)), n_bare / n
     elif not isinstance(public, Dataset):
         raise OptionError(
-            f"public: a {type(public).__name__} is no Dataset; give rows of the same columns, or "
-            "None"
+            f"public: {a_type(public)} is no Dataset; give rows of the same columns, or None"
         )
     elif public.names != names:
         raise OptionError(

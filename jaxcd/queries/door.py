@@ -17,6 +17,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxcd.checks import a_type
 from jaxcd.citests import CITest, PreparedTest
 from jaxcd.citests.available_cases import PreparedAvailableCases
 from jaxcd.citests.base import StatisticsSource, require_data
@@ -137,7 +138,7 @@ class Door:
     ) -> None:
         if data is not None and not isinstance(data, (Rows, StatisticsSource)):
             raise OptionError(
-                f"data is a {type(data).__name__}, not a Dataset; make one with read_csv, "
+                f"data is {a_type(data)}, not a Dataset; make one with read_csv, "
                 "from_frame or from_array"
             )
         self._source = data if isinstance(data, StatisticsSource) else None

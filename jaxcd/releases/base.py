@@ -18,7 +18,7 @@ from typing import Any, ClassVar, TypeAlias
 import jax
 import numpy as np
 
-from jaxcd.checks import is_whole, printable, shown_list
+from jaxcd.checks import a_type, is_whole, printable, shown_list
 from jaxcd.citests import CITest, PreparedTest
 from jaxcd.citests.base import StatisticsSource
 from jaxcd.data import Binned, Missing
@@ -75,7 +75,7 @@ def check_kind(release: Any, *kinds: str) -> Any:
         kind = kinds[0]
         bought = next(name for name, each in ReleaseKind._kinds.items() if each.word == kind)
         raise OptionError(
-            f"release: a {type(release).__name__} is no release of {kind.replace('-', ' ')} (a "
+            f"release: {a_type(release)} is no release of {kind.replace('-', ' ')} (a "
             f"{Release._kinds[kind].__name__}); buy one with jaxcd.release(data, "
             f"jaxcd.{bought}(), budget=...)"
         )
@@ -298,9 +298,7 @@ class Release(StatisticsSource):
         Raises:
             OptionError: this kind has none.
         """
-        raise OptionError(
-            f"bought: a {type(self).__name__} has no score of its own; search it by tests"
-        )
+        raise OptionError(f"bought: {a_type(self)} has no score of its own; search it by tests")
 
     def tabulated(self) -> Any:
         """Its tables with the law of their noise, a
@@ -327,7 +325,7 @@ class Release(StatisticsSource):
         Raises:
             OptionError: this kind cannot be drawn again.
         """
-        raise OptionError(f"release: a {type(self).__name__} cannot be drawn again")
+        raise OptionError(f"release: {a_type(self)} cannot be drawn again")
 
     def facts_of_pairs(self) -> np.ndarray:
         """What it says publicly of each pair of columns that tells how often a found edge returns,

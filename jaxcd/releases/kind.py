@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar
 
-from jaxcd.checks import said_of_columns
+from jaxcd.checks import a_type, said_of_columns
 from jaxcd.data import Domain, Numeric
 from jaxcd.data.rows import Rows
 from jaxcd.errors import DataError, DomainError, OptionError
@@ -237,7 +237,7 @@ def _check_arguments(data: Any, budget: Any, noise: Any) -> None:
     """
     if not isinstance(data, Rows):
         raise DataError(
-            f"data: a {type(data).__name__} is not a Dataset; read it with "
+            f"data: {a_type(data)} is not a Dataset; read it with "
             "Dataset.from_frame(frame, domain=...), or give a jaxcd.Table"
         )
     if not isinstance(budget, (Budget, NoPrivacy)):

@@ -31,7 +31,7 @@ from typing import final
 import numpy as np
 from scipy.special import gammaln
 
-from jaxcd.checks import check_number, is_whole
+from jaxcd.checks import a_type, check_number, is_whole
 from jaxcd.data import Dataset
 from jaxcd.errors import DataError, OptionError
 from jaxcd.ops import standardising
@@ -207,7 +207,7 @@ class BGe(ScoreConfig):
         """The score on numeric data."""
         if not isinstance(data, Dataset):
             raise OptionError(
-                f"score: BGe needs the rows themselves, not a {type(data).__name__}; use BIC() on "
+                f"score: BGe needs the rows themselves, not {a_type(data)}; use BIC() on "
                 "a release of second moments"
             )
         return on_natural_rows(

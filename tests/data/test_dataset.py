@@ -563,7 +563,7 @@ def test_a_dictionary_of_arrow_declares_nothing() -> None:
 def test_intervals_of_pandas_are_refused_by_the_name_of_their_column() -> None:
     frame = pd.DataFrame({"age": pd.cut([1, 5, 9], [0, 4, 10]), "y": 0.5})
     words = (
-        r"column 'age', row 1: a cell holds a interval\[int64, right\]; turn the column into text"
+        r"column 'age', row 1: a cell holds an interval\[int64, right\]; turn the column into text"
     )
     refused(DataError, words, Domain.infer, frame)
     frame["age"] = frame["age"].astype(str)
@@ -662,3 +662,10 @@ def test_types_of_pandas_alone_are_numbers_or_named() -> None:
     months = pd.DataFrame({"a": pd.period_range("2020", periods=4, freq="M"), "b": both})
     with pytest.raises(DataError, match=r"'a', row 1: a cell holds a period\[M\]"):
         Dataset.from_frame(months)
+
+
+def test_names_of_an_array_may_come_one_by_one() -> None:
+    data = Dataset.from_array(np.zeros((3, 2)), names=iter("ab"))
+    assert data.names == ("a", "b")
+    with pytest.raises(DataError, match=r"^names is a collection of names, got 3; write"):
+        Dataset.from_array(np.zeros((3, 2)), names=3)

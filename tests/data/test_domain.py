@@ -366,3 +366,16 @@ def test_a_target_that_is_no_name_is_refused(target: Any) -> None:
 def test_interventions_that_are_no_mapping_are_refused(interventions: Any, words: str) -> None:
     by_name = {name: Ordinal((1, 2, 3)) for name in "ab"}
     refused(DomainError, words, Domain, by_name, interventions=interventions)
+
+
+@pytest.mark.parametrize("columns", ["ab", 3, None, ["a"], [("a",)], [("a", Numeric(), 1)]])
+def test_what_declares_no_column_is_refused(columns: Any) -> None:
+    with pytest.raises(DomainError, match="^columns: .* says no type of any column; write"):
+        Domain(columns)
+
+
+@pytest.mark.parametrize("kind", [Categorical, Ordinal])
+def test_levels_without_an_order_are_refused(kind: Any) -> None:
+    """The order of a set of texts differs from one process to the next, and codes with it."""
+    with pytest.raises(DomainError, match=r"must be in an order, .* write tuple\(sorted\(levels\)"):
+        kind({"yes", "no"})

@@ -18,6 +18,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from jaxcd.checks import a_type
 from jaxcd.discovery.result import Step, StepProgress, teller
 from jaxcd.discovery.score.limits import Limits
 from jaxcd.errors import OptionError
@@ -52,8 +53,7 @@ def exact_search(
     """
     if not isinstance(score, LocalScore):
         raise OptionError(
-            f"score: a {type(score).__name__} is no sum over nodes; use a LocalScore such as "
-            "BICScore"
+            f"score: {a_type(score)} is no sum over nodes; use a LocalScore such as BICScore"
         )
     tell = teller(progress)
     d = len(score.names)

@@ -30,7 +30,7 @@ from typing import final
 import jax
 import numpy as np
 
-from jaxcd.checks import check_flag, is_whole
+from jaxcd.checks import a_type, check_flag, is_whole
 from jaxcd.data import Dataset, Domain, Missing
 from jaxcd.data.sources import Tabular, as_data
 from jaxcd.discovery.repeating import repeatable
@@ -321,8 +321,7 @@ def greedy_equivalence_search(
     """
     if not isinstance(score, LocalScore):
         raise OptionError(
-            f"score: a {type(score).__name__} is no sum over nodes; use a LocalScore such as "
-            "BICScore"
+            f"score: {a_type(score)} is no sum over nodes; use a LocalScore such as BICScore"
         )
     for argument, value in (("turning", turning), ("effect_edges_only", effect_edges_only)):
         check_flag(argument, value)

@@ -38,7 +38,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxcd.checks import is_whole
+from jaxcd.checks import a_type, is_whole
 from jaxcd.discovery.result import Step, StepProgress, teller
 from jaxcd.discovery.score.limits import Limits
 from jaxcd.discovery.score.order_families import (
@@ -305,7 +305,7 @@ def sample_orders(
     """
     if not isinstance(score, LocalScore):
         raise OptionError(
-            f"score: a {type(score).__name__} is no sum over nodes; use a LocalScore such as "
+            f"score: {a_type(score)} is no sum over nodes; use a LocalScore such as "
             "BGeScore or BDeuScore"
         )
     n_steps, burn_in, seed = (

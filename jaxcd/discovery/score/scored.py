@@ -12,7 +12,7 @@ from typing import Any, overload
 import jax
 import numpy as np
 
-from jaxcd.checks import check_key_or_none, is_whole
+from jaxcd.checks import a_type, check_key_or_none, is_whole
 from jaxcd.data import Dataset, Domain, Missing
 from jaxcd.data.intervention_knowledge import with_interventions
 from jaxcd.data.sources import Tabular, as_data
@@ -109,7 +109,7 @@ def check_scored(
     """
     if not isinstance(data, (Dataset, Release)):
         raise OptionError(
-            f"data: a {type(data).__name__} is neither a Dataset nor a Release; make one with "
+            f"data: {a_type(data)} is neither a Dataset nor a Release; make one with "
             "read_csv or jaxcd.release (which takes a Table, and rows on several devices, too)"
         )
     if not isinstance(score, ScoreConfig):

@@ -32,6 +32,7 @@ import jax
 import numpy as np
 
 from jaxcd.checks import (
+    a_type,
     check_number,
     check_weights,
     counted,
@@ -148,7 +149,7 @@ class SecondMoments(ReleaseKind):
         for argument, values in (("centres", self.centres), ("scales", self.scales)):
             if values is not None and not isinstance(values, Mapping):
                 raise OptionError(
-                    f"{argument}: a {type(values).__name__} is no mapping; give {{'age': 40.0, "
+                    f"{argument}: {a_type(values)} is no mapping; give {{'age': 40.0, "
                     f"...}}, one number a column"
                 )
             for name, value in (values or {}).items():
