@@ -7,7 +7,6 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from jaxcd.checks import counted
 from jaxcd.cli.shared import (
     AsJson,
     Encoding,
@@ -417,6 +416,8 @@ def _show(
     private: bool,
     secure: bool,
 ) -> None:
+    from jaxcd.checks import counted
+
     method = " ".join(
         str(result.info[name]) for name in ("method", "score", "regressor") if name in result.info
     )

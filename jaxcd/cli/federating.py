@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from jaxcd.checks import counted
 from jaxcd.cli.shared import (
     AsJson,
     DomainFile,
@@ -150,6 +149,8 @@ def federate(
 
 
 def _show(bought: Any, coordinator: Coordinator, federation: Federation, out: Path) -> None:
+    from jaxcd.checks import counted
+
     found = coordinator.report()
     largest = max((max(part["bytes"].values()) for part in found["rounds"]), default=0)
     tell(

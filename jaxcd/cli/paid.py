@@ -17,7 +17,6 @@ from typing import Any
 
 from jaxcd.cli.shared import tell
 from jaxcd.errors import OptionError
-from jaxcd.privacy.rounding import promise_in_words
 
 __all__ = ["check_apart", "check_certificate_out", "kept", "write_certificate"]
 
@@ -96,6 +95,8 @@ def _interrupted_by_signals() -> Iterator[list[bool]]:
 
 
 def _spent(receipt: Any) -> str:
+    from jaxcd.privacy.rounding import promise_in_words
+
     return (
         f"jaxcd: {promise_in_words(receipt.spent.epsilon, receipt.spent.delta)} was "
         "spent before the run ended"

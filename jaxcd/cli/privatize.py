@@ -23,7 +23,6 @@ from jaxcd.cli.shared import (
     whole_option,
 )
 from jaxcd.errors import OptionError, PrivacyError
-from jaxcd.privacy.rounding import spent_in_words
 
 if TYPE_CHECKING:  # the library takes a second to load, and --help needs none of it
     import jaxcd
@@ -277,6 +276,7 @@ def _show(
     written: Mapping[str, Path],
 ) -> None:
     from jaxcd.checks import counted
+    from jaxcd.privacy.rounding import spent_in_words
 
     shown = ", ".join(
         f"{field.name}={getattr(mechanism, field.name)}"
