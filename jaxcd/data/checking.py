@@ -168,7 +168,7 @@ def check_columns(
 
 
 def _people(raw: RawColumn) -> tuple[str, ...]:
-    uniques, inverse = raw.factorised()
+    uniques, inverse = raw.told_apart()
     known = [not is_missing(cell) for cell in uniques]
     n_blank = int((~np.array(known, dtype=np.bool_)[inverse]).sum())
     words = id_words(itertools.compress(uniques, known), n_blank, most=_MOST_SHOWN)

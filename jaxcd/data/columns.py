@@ -16,6 +16,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 import jax
 import numpy as np
@@ -57,6 +58,8 @@ class RawColumn:
             domain is inferred.
         odd_type: The frame's name of a type whose cells are neither text nor numbers (a date, a
             list); they are not looked at.
+        spelled: Of decimals, which ``numbers`` have as the nearest floats: the cells as text, a
+            series that lists them.
     """
 
     name: str
@@ -67,6 +70,7 @@ class RawColumn:
     ordered_levels: tuple[Level, ...] | None = None
     categories: tuple[Level, ...] = ()
     odd_type: str = ""
+    spelled: Any = None
 
     def check_type(self, *, is_person: bool = False) -> None:
         """Raises DataError where the frame's type says that no cell is text or a number.
@@ -89,6 +93,12 @@ class RawColumn:
             return self.uniques, self.inverse
         uniques, inverse = np.unique(self.numbers, return_inverse=True)
         return tuple(uniques.tolist()), inverse.reshape(-1)
+
+    def told_apart(self) -> tuple[tuple[object, ...], NDArray]:
+        """As :meth:`factorised`, for cells that name people: two decimals are two cells, also where
+        one float is the nearest to both.
+        """
+        return self.factorised() if self.spelled is None else factorise(self.spelled.to_list())
 
     def cell(self, row: int) -> object:
         """The cell of a row, counted from 0."""
@@ -172,11 +182,12 @@ _LONGEST = 400  # digits: more than any float has
 
 
 def _number_of_decimal(cell: Decimal) -> int | float:
-    """The number of a decimal, whole where it is written so."""
+    """The number of a decimal, whole where there is nothing but zeros behind the point."""
     if not cell.is_finite():
         return math.nan if cell.is_nan() else math.copysign(math.inf, cell)
-    sign, digits, exponent = cell.as_tuple()
-    if int(exponent) < 0 or len(digits) + int(exponent) > _LONGEST:
+    _, digits, exponent = cell.as_tuple()
+    places = -int(exponent)
+    if len(digits) - places > _LONGEST or (places > 0 and any(digits[-places:])):
         return float(cell)
     return int(cell)
 

@@ -598,7 +598,7 @@ def from_raw_columns(
 def _people(raw: RawColumn) -> NDArray[np.int64]:
     """The person of every row, as a number; a row without a person is a person of its own."""
     raw.check_type(is_person=True)
-    uniques, inverse = raw.factorised()
+    uniques, inverse = raw.told_apart()
     unknown = np.array([is_missing(cell) for cell in uniques], dtype=np.bool_)[inverse]
     places: dict[object, int] = {}  # 7 and 7.0 are one person
     same = [places.setdefault(cell, len(places)) for cell in uniques]

@@ -216,12 +216,11 @@ def _raw_of_series(name: str, series: Any) -> RawColumn:
     if not is_read(held):
         return _of_odd_type(name, held, len(series))
     dtype = series.dtype
-    if dtype.is_decimal():  # arrow's own cast to floats may miss the nearest one
-        series = series.cast(nw.String)
-    if dtype.is_float() or dtype.is_decimal():
-        return RawColumn(
-            name, numbers=np.array(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
-        )
+    # of decimals arrow's own cast to floats may miss the nearest one
+    spelled = series.cast(nw.String) if dtype.is_decimal() else None
+    if dtype.is_float() or spelled is not None:
+        numbers = (series if spelled is None else spelled).cast(nw.Float64).to_numpy()
+        return RawColumn(name, numbers=np.array(numbers, dtype=np.float64), spelled=spelled)
     if dtype == nw.Boolean or dtype.is_integer():
         if dtype in (nw.Int128, nw.UInt128) or bool(series.is_null().any()):  # numpy has no such
             return RawColumn(name, **_factorised(series.to_list()), untyped=True)

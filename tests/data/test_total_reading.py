@@ -567,3 +567,27 @@ def test_a_column_of_persons_that_cannot_be_read_is_not_to_be_ignored() -> None:
         Dataset.from_frame(frame, domain=domain)
     frame["day"] = frame["day"].astype(str)
     assert Dataset.from_frame(frame, domain=domain).n_people == 2
+
+
+@pytest.mark.parametrize("form", ["arrow", "polars", "pandas", "parquet", "objects"])
+@pytest.mark.parametrize("scale", [0, 2])
+def test_people_with_long_decimal_ids_are_told_apart(form: str, scale: int, tmp_path: Path) -> None:
+    """As databases write whole numbers: floats would take these three ids for one, and who is in
+    the table would change the number of people.
+    """
+    domain = Domain({"x": Ordinal((0, 1)), "y": Ordinal((0, 1))}, person="who")
+    ids = [Decimal(2**60 + k) for k in (0, 1, 2, 1)] + [None, None]
+    who = pa.array(ids, pa.decimal128(30, scale))
+    table = pa.table({"x": [0, 1] * 3, "y": [1] * 6, "who": who})
+    pyarrow.parquet.write_table(table, tmp_path / "t.parquet")
+    data = {
+        "arrow": lambda: Dataset.from_frame(table, domain=domain),
+        "polars": lambda: Dataset.from_frame(pl.from_arrow(table), domain=domain),
+        "pandas": lambda: Dataset.from_frame(
+            table.to_pandas(types_mapper=pd.ArrowDtype), domain=domain
+        ),
+        "parquet": lambda: read_csv(tmp_path / "t.parquet", domain=domain),
+        "objects": lambda: Dataset.from_frame(table.to_pandas(), domain=domain),
+    }[form]()
+    assert data.n_people == 5
+    assert data.people is not None and data.people[1] == data.people[3]
