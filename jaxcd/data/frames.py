@@ -155,7 +155,8 @@ def _filled(rows: list[Any], width: int) -> NDArray:
 
 def _raw_of_cells(name: str, cells: NDArray) -> RawColumn:
     if cells.dtype.kind == "f":
-        with np.errstate(over="ignore"):  # of a long double, which one cell makes of the whole
+        # of a long double, which one cell makes of the whole
+        with np.errstate(over="ignore", under="ignore"):
             return RawColumn(name, numbers=np.array(cells, dtype=np.float64))
     if cells.dtype.kind in "biu":
         return RawColumn(name, numbers=np.array(cells))

@@ -226,6 +226,10 @@ class Accountant:
             raise
 
 
+# NumPy's own; the package's tests run with warnings as errors, so that nothing warns by these.
+_USUAL: Mapping[str, Any] = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
+
+
 @contextmanager
 def paying(*, rehearsal: bool = False) -> Iterator[list[_Opened]]:
     """Whatever ends the block after a charge carries what was bought by the accounts opened in it
@@ -233,6 +237,10 @@ def paying(*, rehearsal: bool = False) -> Iterator[list[_Opened]]:
 
     Inside another such block its accounts become the outer one's, with the results that were made
     of them; not those of a ``rehearsal``, whose data are simulated.
+
+    What the application has told NumPy of numbers too small or too large (``np.seterr``) does not
+    hold in it: whether a weight underflows can depend on one row, and an error or a line on the
+    screen would tell of it.
 
     Args:
         rehearsal: whether the run inside is on simulated data.
@@ -243,7 +251,8 @@ def paying(*, rehearsal: bool = False) -> Iterator[list[_Opened]]:
     outer, opened = _OPENED.get(), list[_Opened]()
     token = _OPENED.set(opened)
     try:
-        yield opened
+        with np.errstate(**_USUAL):
+            yield opened
     except BaseException as error:
         charged = (
             []

@@ -39,7 +39,7 @@ from jaxcd.privacy import (
     Sensitive,
 )
 from jaxcd.queries import Queue, Session
-from tests.catalogue import MARGIN_TESTS, PRIVATE_DECIDERS, DeciderRow, discrete
+from tests.catalogue import KINDS, MARGIN_TESTS, PRIVATE_DECIDERS, DeciderRow, KindRow, discrete
 from tests.helpers import coded, numbers, simulated
 
 FAR = 2**60
@@ -446,3 +446,30 @@ def test_a_single_private_test_on_ranks():
         data, "a", "b", test=jaxcd.StratifiedRanks(), budget=budget, key=None, noise=simulated()
     )
     assert math.isfinite(result.margin)
+
+
+# ---- settings of the process
+
+
+@pytest.mark.parametrize("said", ["raise", "warn", "print", "call"])
+@pytest.mark.parametrize("row", KINDS, ids=lambda row: type(row.kind).__name__)
+def test_what_numpy_is_told_of_underflow_tells_nothing_of_a_row(row: KindRow, said: Any, capfd):
+    """A weight that underflows is one of an outlying row: nothing may be said of it, whatever the
+    application has told NumPy.
+    """
+    data = row.data(40)
+    numeric = data.numeric.copy()
+    numeric[0] = 5  # the bound
+    data = jaxcd.Dataset(data.domain, data.discrete, numeric)
+    told: list[Any] = []
+
+    def tell(*what: Any) -> None:
+        told.append(what)
+
+    with warnings.catch_warnings(record=True) as warned, np.errstate(all=said, call=tell):
+        warnings.simplefilter("always")
+        jaxcd.discover(data, budget=jaxcd.Budget(5.0, 1e-6), key=None, noise=simulated(0))
+        jaxcd.release(data, row.kind, budget=jaxcd.Budget(5.0, 1e-6), noise=simulated(0))
+        assert np.geterr()["under"] == said
+    assert not told and not [each for each in warned if each.category is RuntimeWarning]
+    assert capfd.readouterr() == ("", "")
