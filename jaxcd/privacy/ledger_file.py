@@ -38,9 +38,10 @@ import math
 import os
 import threading
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 from ..checks import counted
 from ..errors import BudgetExhausted, FormatError, OptionError
@@ -54,6 +55,8 @@ from .ledger import PrivacyFilter, check_event, refusal
 from .limits import Limits, Sums, room_left, total_guarantee, total_spent
 
 __all__ = ["LedgerFile"]
+
+R = TypeVar("R")
 
 MAGIC, _VERSION = "jaxcd-ledger", 1
 # Whoever knows version 1 only would add up zCDP under a file with Gaussian accounting, and whoever
@@ -184,12 +187,31 @@ class LedgerFile(PrivacyFilter):
             )
         if not self._path.exists():  # where no file can be made, a lock would be waited for
             check_folder_takes("path", self._path, self._path.parent)
-        self._lock: contextlib.AbstractContextManager[Any] = FileLock(f"{self._path}.lock")
-        self._only_read = False
+        lock = FileLock(f"{self._path}.lock")
+        self._lock: contextlib.AbstractContextManager[Any] = lock
+        self._let_go, self._only_read = partial(lock.release, force=True), False
         self._thread_lock, self._process = threading.RLock(), os.getpid()
         self._records: list[dict[str, Any]] = []
         self._events: list[PrivacyEvent] = []
         self._sums, self._count, self._digest, self._end = Sums(), 0, _START, 0
+        try:
+            self._opened(path, data_set, budget, failure_delta)
+        except BaseException:
+            self._let_go()
+            raise
+        self._check_same(data_set, budget, failure_delta)
+
+    # ---- the file
+    # ----------------------------------------------------------------------------------------------
+
+    def _opened(
+        self,
+        path: str | Path,
+        data_set: str | None,
+        budget: Budget | None,
+        failure_delta: float | None,
+    ) -> None:
+        """Makes the file where there is none, and reads it, while nobody else does."""
         with contextlib.ExitStack() as held:
             try:
                 held.enter_context(self._lock)
@@ -206,10 +228,6 @@ class LedgerFile(PrivacyFilter):
                     "it by another would not wait for this run; keep one of them"
                 )
             self._read()
-        self._check_same(data_set, budget, failure_delta)
-
-    # ---- the file
-    # ----------------------------------------------------------------------------------------------
 
     def _make(self, data_set: str | None, budget: Budget | None, failure_delta: float) -> None:
         if budget is None or data_set is None:
@@ -387,17 +405,20 @@ class LedgerFile(PrivacyFilter):
                 "failure_delta out"
             )
 
-    @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        """While nobody else reads or charges the file."""
+    def _alone(self, act: Callable[[], R]) -> R:
+        """What it returns, called while nobody else reads or charges the file."""
         if os.getpid() != self._process:
             # Its lock is the parent's, and a thread there may have been in the middle of a charge.
             raise OptionError(
                 f"ledger: {str(self._path)!r} was opened by the process that this one was forked "
                 f"from; open it anew here, by LedgerFile({str(self._path)!r})"
             )
-        with self._thread_lock, self._lock:
-            yield
+        try:
+            with self._thread_lock, self._lock:
+                return act()
+        except BaseException:
+            self._let_go()  # after an interrupt where it had just been taken, or was about to go
+            raise
 
     def check_takes_charges(self) -> None:
         """Raises OptionError for a file that can only be read: no lock can be made beside it."""
@@ -411,9 +432,11 @@ class LedgerFile(PrivacyFilter):
     # ----------------------------------------------------------------------------------------------
 
     def _current(self) -> Sums:
-        with self._alone():
+        def current() -> Sums:
             self._read()
             return self._sums
+
+        return self._alone(current)
 
     @property
     def path(self) -> Path:
@@ -466,7 +489,8 @@ class LedgerFile(PrivacyFilter):
         (classes that are not jaxcd's), ``secure``.
         """
         self.check_takes_charges()
-        with self._alone():
+
+        def charged() -> int:
             self._read()
             check_event(event, self._budget)
             if not self._limits.admit(self._sums.plus(event, self.accounting)):
@@ -485,6 +509,8 @@ class LedgerFile(PrivacyFilter):
             self._append(_that_is_read({**row, **analysis, "time": _now()}, event))
             self._read()
             return self._count - 2
+
+        return self._alone(charged)
 
     @property
     def guarantee(self) -> PrivacyCost:

@@ -1076,6 +1076,33 @@ def test_a_symbolic_link_waits_for_the_same_lock(tmp_path):
     assert LedgerFile(name).spent.epsilon == 1.0
 
 
+@pytest.mark.parametrize("place", ["taken", "let go of"])
+def test_an_interrupt_beside_the_lock_does_not_keep_it(tmp_path, monkeypatch, place: str):
+    """Ctrl-C where the lock has just been taken, or is about to be let go of: who works on, as in a
+    notebook, and still has the exception, would keep all others waiting.
+    """
+    path = tmp_path / "people.ledger"
+    ledger = LedgerFile(path, data_set=NAME, budget=Budget(1.0))
+    name = {"taken": "__enter__", "let go of": "__exit__"}[place]
+    usual, interrupts = getattr(type(ledger._lock), name), [KeyboardInterrupt]
+
+    def interrupted(lock, *reason):
+        if place == "taken":
+            usual(lock)
+        if interrupts:
+            raise interrupts.pop()
+        return None if place == "taken" else usual(lock, *reason)
+
+    monkeypatch.setattr(type(ledger._lock), name, interrupted)
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        ledger.charge(PureEvent(0.25))
+    charged = 0.25 * (place == "let go of")  # on the disk by then
+    assert LedgerFile(path).spent.epsilon == charged
+    ledger.charge(PureEvent(0.5))
+    assert LedgerFile(path).spent.epsilon == charged + 0.5
+    del stopped
+
+
 def test_a_file_with_two_names_is_refused(tmp_path):
     name = tmp_path / "people.ledger"
     LedgerFile(name, data_set=NAME, budget=Budget(1.0))
