@@ -51,6 +51,7 @@ from jaxcd.privacy import (
     quantise,
 )
 from jaxcd.privacy.claims import PUBLIC, GuaranteeClaim
+from jaxcd.privacy.rounding import at_least
 from jaxcd.privacy.sensitive import exact_values
 from jaxcd.queries import Session
 
@@ -97,7 +98,7 @@ def noisy_rank(
     bound = integer_sensitivity(sensitivity, grid=GRID, pad=2 * pad) + 1
     scale = noise_scale(bound, epsilon)
     record = MechanismRecord(
-        Law.NOISY_RANK, float(sensitivity), float(pad), GRID, len(values), False, (scale,)
+        Law.NOISY_RANK, at_least(sensitivity), at_least(pad), GRID, len(values), False, (scale,)
     )
     index = accountant.charge(PureEvent(epsilon, label, relation, record))
     # Values are clamped to 2^61 and draws to 2^62: the sums fit into int64.

@@ -56,7 +56,7 @@ from .conversion import amplified_epsilon
 from .events import Law, MechanismRecord, PureEvent
 from .mechanisms import GRID, integer_sensitivity, noise_scale, quantise
 from .noise import NOISE_LIMIT, NoiseSampler
-from .rounding import round_down
+from .rounding import at_least, round_down
 from .sensitive import Sensitive, exact_values
 
 THRESHOLD_SHARE = 1 / (1 + 2 ** (2 / 3))
@@ -179,7 +179,7 @@ class AboveThreshold:
         law = Law.SPARSE_VECTOR if noise is ThresholdNoise.ONE_SIDED else Law.SPARSE_VECTOR_LAPLACE
         scales = (self._threshold_scale, self._query_scale)
         record = MechanismRecord(
-            law, float(sensitivity), float(pad), float(grid), 1, integral, scales, float(rate)
+            law, at_least(sensitivity), at_least(pad), float(grid), 1, integral, scales, float(rate)
         )
         self._index = accountant.charge(PureEvent(epsilon, label, relation, record))
         self._threshold_noise = int(self._draw(self._threshold_scale, 1)[0])

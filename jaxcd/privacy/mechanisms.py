@@ -43,7 +43,7 @@ from .events import (
     ZCDPEvent,
 )
 from .noise import Integers, check_rounded, check_scale, check_top
-from .rounding import round_up, sqrt_up
+from .rounding import at_least, round_up, sqrt_up
 from .sensitive import Sensitive, exact_values
 
 GRID = 2.0**-30
@@ -158,10 +158,9 @@ def integer_sensitivity(
     """
     step = check_grid(grid)
     cure = "state the largest change of the statistic between neighbouring data sets"
-    exact = Fraction(check_positive("sensitivity", sensitivity, cure=cure))
-    error = Fraction(
-        check_nonnegative("pad", pad, cure="state a bound on the numerical error of the statistic")
-    )
+    check_positive("sensitivity", sensitivity, cure=cure)
+    check_nonnegative("pad", pad, cure="state a bound on the numerical error of the statistic")
+    exact, error = Fraction(at_least(sensitivity)), Fraction(at_least(pad))
     if norm not in (1, 2):
         raise OptionError(
             f"norm must be 1 or 2, got {norm!r}: Laplace noise takes L1, Gaussian noise L2"
@@ -289,7 +288,13 @@ def laplace(
     scale = noise_scale(bound, epsilon)
     quantised = quantise(array, grid=grid)
     record = MechanismRecord(
-        Law.LAPLACE, float(sensitivity), float(pad), float(grid), array.size, integral, (scale,)
+        Law.LAPLACE,
+        at_least(sensitivity),
+        at_least(pad),
+        float(grid),
+        array.size,
+        integral,
+        (scale,),
     )
     index = accountant.charge(PureEvent(epsilon, label, relation, record))
     noise = accountant.noise.discrete_laplace(scale, array.size, index=index) if scale else None
@@ -358,8 +363,8 @@ def gaussian(
     rounded = accountant.accounting is Accounting.GAUSSIAN
     record = MechanismRecord(
         Law.ROUNDED_GAUSSIAN if rounded else Law.GAUSSIAN,
-        float(sensitivity),
-        float(pad),
+        at_least(sensitivity),
+        at_least(pad),
         float(grid),
         array.size,
         integral,
@@ -545,9 +550,16 @@ def select_top(
     scale = noise_scale(2 * bound, epsilon)
     quantised = quantise(array, grid=grid)
     record = MechanismRecord(
-        Law.GUMBEL, float(sensitivity), float(pad), float(grid), array.size, integral, (scale,)
+        Law.GUMBEL,
+        at_least(sensitivity),
+        at_least(pad),
+        float(grid),
+        array.size,
+        integral,
+        (scale,),
     )
-    total = round_up(size * Fraction(epsilon)) if epsilon < math.inf else epsilon
+    each = check_positive("epsilon", epsilon, allow_infinity=True)
+    total = round_up(size * Fraction(each)) if each < math.inf else each
     event = ExponentialMechanismEvent(total, label, relation, record, n_choices=size)
     index = accountant.charge(event)
     chosen = (

@@ -11,8 +11,9 @@ import math
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from fractions import Fraction
+from typing import Any
 
-from ..checks import check_positive
+from ..checks import check_positive, is_whole
 from ..errors import OptionError
 
 
@@ -26,6 +27,19 @@ def round_up(value: Fraction) -> float:
     """Return the smallest float not below ``value``."""
     result = float(value)
     return math.nextafter(result, math.inf) if Fraction(result) < value else result
+
+
+def at_least(value: Any) -> float:
+    """Return the smallest float not below a number as it was given: a whole number, a fraction, a
+    decimal or a text may lie between two floats, of which the nearest is too small for a
+    sensitivity.
+    """
+    ratio = getattr(value, "as_integer_ratio", None)
+    if ratio is not None:
+        return round_up(Fraction(*ratio()))
+    if is_whole(value):
+        return round_up(Fraction(int(value)))
+    return round_up(Fraction(value)) if isinstance(value, str) else float(value)
 
 
 def left_in_words(value: float) -> str:

@@ -61,7 +61,7 @@ from .budget import Relation
 from .events import Law, MechanismRecord, PureEvent, ZCDPEvent
 from .mechanisms import integer_sensitivity, laplace_variance, noise_scale
 from .noise import Integers, NoiseSampler, check_polya, check_scale
-from .rounding import sqrt_up
+from .rounding import at_least, sqrt_up
 
 __all__ = ["NoiseShare", "gaussian_share", "laplace_share", "summed_distance", "summed_rho"]
 
@@ -153,7 +153,7 @@ def _recorded(
     law: Law, sensitivity: float, pad: float, grid: float, dimension: int, integral: bool
 ) -> Made:
     return lambda scales: MechanismRecord(
-        law, float(sensitivity), float(pad), float(grid), dimension, integral, scales
+        law, at_least(sensitivity), at_least(pad), float(grid), dimension, integral, scales
     )
 
 

@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Callable
+from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,6 +32,7 @@ from jaxcd.privacy import (
     noise_scale,
     quantise,
     select_max,
+    select_top,
 )
 from jaxcd.privacy.mechanisms import VALUE_LIMIT
 from jaxcd.privacy.noise import NOISE_LIMIT, NoiseSampler
@@ -381,3 +386,26 @@ def test_accountant():
 def test_the_relation_is_the_one_that_is_proved():
     refused(OptionError, "REPLACE_ONE", Budget, 1.0, 1e-6, "add-remove")
     assert [relation.value for relation in Relation] == ["replace-one"]
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [2**53 + 1, np.int64(2**53 + 1), Decimal(2**53 + 1), Fraction(2**53 + 1), str(2**53 + 1)],
+)
+def test_a_sensitivity_between_two_floats_is_rounded_up(stated: Any):
+    """The nearest float is one less, and the noise would be too small."""
+    assert integer_sensitivity(stated, grid=1.0, integral=True) > 2**53
+    ledger = Ledger(Budget(1e17))
+    laplace(Accountant(ledger, SEED), [0], sensitivity=stated, epsilon=2.0**40, label="", grid=1.0)
+    assert ledger.entries[0].event.record.sensitivity > 2**53
+
+
+@pytest.mark.parametrize("kind", [Decimal, str, float])
+def test_choices_cost_what_their_noise_is_for(kind: Callable[[str], Any]):
+    """Of epsilons that no float holds, too: the price is that of the float that the noise uses."""
+    for k, number in itertools.product(range(1, 8), ("0.1", "0.3", "0.7", "0.123456789")):
+        ledger = Ledger(Budget(100.0))
+        accountant = Accountant(ledger, SEED)
+        scores = list(range(9))
+        select_top(accountant, scores, size=k, sensitivity=1.0, epsilon=kind(number), label="")
+        assert Fraction(ledger.entries[0].event.epsilon) >= k * Fraction(float(number))
