@@ -4,6 +4,7 @@ that true knowledge never harms.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable
 
@@ -16,9 +17,10 @@ import jaxcd
 from jaxcd.discovery import ConflictRule, DiscoveryResult, dag_to_pag, fci, orient_pag, pc
 from jaxcd.discovery.constraint.background import known_marks, oriented_as_known
 from jaxcd.errors import OptionError
-from jaxcd.graphs import MixedGraph, random_dag
+from jaxcd.graphs import MixedGraph, dag_to_cpdag, random_dag
 from jaxcd.graphs.ancestral import dag_to_mag
 from jaxcd.graphs.knowledge import Knowledge
+from tests.brute_force import all_dags
 from tests.discovery.listener import Listener
 from tests.helpers import PLAIN, SEEDS, refused
 
@@ -329,3 +331,43 @@ def test_true_knowledge_in_pc_gives_what_all_fitting_dags_share(seed: int):
     assert n_members > 0
     np.testing.assert_array_equal(result.graph.directed, shared == n_members)
     np.testing.assert_array_equal(result.graph.adjacency, (shared + shared.T) > 0)
+
+
+# ---- tiers along paths
+
+
+def test_tiers_orient_along_a_path_through_a_column_without_a_tier():
+    """c --> b would lead on to a, as b is no collider, and c is later than a."""
+    assert lines(run(pc, CHAIN, Knowledge(tiers=[["a"], ["c"]])).graph) == {"a --- b", "b --> c"}
+
+
+@functools.cache
+def classes_of_four() -> list[tuple[nx.DiGraph, MixedGraph]]:
+    """All DAGs of four nodes, each with its CPDAG."""
+    found = []
+    for adjacency in all_dags(4):
+        dag = nx.DiGraph()
+        dag.add_nodes_from("abcd")
+        dag.add_edges_from(("abcd"[i], "abcd"[j]) for i, j in np.argwhere(adjacency))
+        found.append((dag, dag_to_cpdag(dag)))
+    return found
+
+
+@settings(max_examples=60)
+@given(SEEDS)
+def test_tiers_in_pc_orient_what_all_dags_of_the_class_agree_on(seed: int):
+    rng = np.random.default_rng(seed)
+    dag, cpdag = classes_of_four()[rng.integers(543)]
+    order = [name for name in nx.topological_sort(dag) if rng.random() < 0.7]
+    cut = int(rng.integers(len(order) + 1))
+    backwards = list(itertools.product(order[cut:], order[:cut]))
+    fitting = [
+        nx.to_numpy_array(each, nodelist="abcd") > 0
+        for each, pattern in classes_of_four()
+        if pattern == cpdag and not any(nx.has_path(each, b, a) for b, a in backwards)
+    ]
+    tiers = [tier for tier in (order[:cut], order[cut:]) if tier]
+    found = run(pc, dag, Knowledge(tiers=tiers)).graph
+    assert found.names == tuple("abcd")
+    assert (found.directed == np.logical_and.reduce(fitting)).all()
+    assert (found.adjacency == cpdag.adjacency).all()

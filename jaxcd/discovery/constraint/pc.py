@@ -19,6 +19,7 @@ from jaxcd.discovery.constraint.orientation import ConflictRule
 from jaxcd.discovery.constraint.search import ConstraintSearch, Progress
 from jaxcd.discovery.repeating import repeatable
 from jaxcd.discovery.result import DiscoveryResult
+from jaxcd.discovery.score.limits import oriented_along_paths
 from jaxcd.graphs import MixedGraph
 from jaxcd.graphs.knowledge import Knowledge
 from jaxcd.privacy import Budget, NoiseSource, NoPrivacy, PrivacyFilter, keeps_what_is_paid
@@ -84,9 +85,8 @@ def pc(
             direction orients its edge the other way.  Knowledge wins over the data: a collider that
             contradicts it, or closes a directed cycle with it, is not written; a cycle is left only
             if it makes one by itself.  Separating sets hold no column of
-            a tier later than both ends.  Tiers are read of joined pairs: what they imply along a
-            path through a column without a tier, :func:`jaxcd.discovery.oriented_by_knowledge` adds
-            to a CPDAG.
+            a tier later than both ends.  What tiers imply along a path through a column without a
+            tier is added where the answers are those of a DAG that fits.
         progress: True prints a line a level; a function is called with each LevelRecord.
 
     Returns:
@@ -164,8 +164,17 @@ def pc(
             rule=conflicts,
             ambiguous=judgement.ambiguous,
         )
+        graph = found.graph
+        if not (judgement.ambiguous or found.conflicts or found.left_open):
+            graph = oriented_along_paths(
+                graph,
+                undirected,
+                search.knowledge,
+                separating_sets=judgement.separating_sets,
+                rule=conflicts,
+            )
         return search.result(
-            found.graph,
+            graph,
             skeleton,
             algorithm="pc",
             judgement=replace(judgement, unfaithful=(*judgement.unfaithful, *found.left_open)),

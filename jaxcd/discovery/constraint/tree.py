@@ -60,6 +60,7 @@ from jaxcd.discovery.constraint.search import check_arguments
 from jaxcd.discovery.constraint.skeleton import SearchSpace
 from jaxcd.discovery.facts import facts_of_run, known_before
 from jaxcd.discovery.result import DiscoveryResult
+from jaxcd.discovery.score.limits import oriented_along_paths
 from jaxcd.graphs import Knowledge, MixedGraph
 from jaxcd.privacy import (
     Accountant,
@@ -328,7 +329,12 @@ def _searched(
     skeleton = MixedGraph(names, adjacency)
     known = known_marks(knowledge, skeleton, latent=False)
     middles = _non_colliders(run, space, options, skeleton, known)
-    graph = oriented_as_known(skeleton, known, separating_sets=middles, rule=conflicts).graph
+    found = oriented_as_known(skeleton, known, separating_sets=middles, rule=conflicts)
+    graph = found.graph
+    if not (found.conflicts or found.left_open):
+        graph = oriented_along_paths(
+            graph, skeleton, knowledge, separating_sets=middles, rule=conflicts
+        )
     return DiscoveryResult(
         graph=graph,
         separating_sets=middles,

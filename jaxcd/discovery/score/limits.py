@@ -32,8 +32,8 @@ from typing import final
 
 import numpy as np
 
-from jaxcd.discovery.constraint.background import check_knowledge
-from jaxcd.discovery.constraint.orientation import apply_meek_rules
+from jaxcd.discovery.constraint.background import check_knowledge, known_marks, oriented_as_known
+from jaxcd.discovery.constraint.orientation import ConflictRule, SeparatingSets, apply_meek_rules
 from jaxcd.discovery.score.ges_operators import ClassGraph, bits, class_graph, extended
 from jaxcd.errors import OptionError
 from jaxcd.graphs import Knowledge, MixedGraph
@@ -296,6 +296,42 @@ def oriented_by_knowledge(graph: MixedGraph, knowledge: Knowledge | None) -> Mix
             "search with the knowledge instead"
         )
     return limits.oriented(pattern)
+
+
+def oriented_along_paths(
+    graph: MixedGraph,
+    skeleton: MixedGraph,
+    knowledge: Knowledge | None,
+    *,
+    separating_sets: SeparatingSets,
+    rule: ConflictRule,
+) -> MixedGraph:
+    """What a search by tests found, with what tiers imply along paths through columns without a
+    tier; the graph itself where tiers speak of pairs only, or no DAG of the answers fits.
+
+    Args:
+        graph: of :func:`jaxcd.discovery.constraint.background.oriented_as_known`.
+        skeleton: as there.
+        knowledge: as it was known there.
+        separating_sets: as there.
+        rule: as there.
+    """
+    limits = Limits.of(knowledge, graph.names)
+    if limits.by_pairs:
+        return graph
+    open_graph = oriented_as_known(
+        skeleton,
+        known_marks(None, skeleton, latent=False),
+        separating_sets=separating_sets,
+        rule=rule,
+    ).graph
+    directed, undirected = open_graph.directed, open_graph.undirected
+    pattern = ClassGraph(_columns(directed), _columns(directed.T), _columns(undirected))
+    if limits.member(pattern) is None:
+        return graph
+    found = limits.oriented(pattern)
+    same = (found.adjacency == graph.adjacency).all() and found.directed[graph.directed].all()
+    return found if same else graph
 
 
 def _closed(graph: MixedGraph, told: np.ndarray) -> MixedGraph:
