@@ -119,7 +119,7 @@ def _bought(n_samples: int, epsilon: float, seed: int = 4) -> jaxcd.Release:
 
 def test_with_much_noise_a_search_leaves_directions_open() -> None:
     chordal, fewer = 0, 0
-    for seed in (2, 3):
+    for seed in (3, 6):
         bought = _bought(1_000, 2.0, seed)
         found, best = jaxcd.search(bought), ordering_search(bought.default_score()).adjacency
         assert bought.opens_directions
