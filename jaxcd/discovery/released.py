@@ -16,9 +16,9 @@ from jaxcd.discovery.facts import facts_of_release, known_before
 from jaxcd.discovery.interventions import oriented_by_score
 from jaxcd.discovery.repeating import repeatable
 from jaxcd.discovery.result import DiscoveryResult
+from jaxcd.discovery.score.decomposable import decomposable
 from jaxcd.discovery.score.equivalence_search import equivalence_search
 from jaxcd.discovery.score.exact_search import exact_search
-from jaxcd.discovery.score.fewest_colliders import with_fewest_colliders
 from jaxcd.discovery.score.ges import greedy_equivalence_search
 from jaxcd.discovery.score.limits import Limits
 from jaxcd.discovery.score.ordering_search import MOST_TOGETHER, ordering_search
@@ -53,8 +53,9 @@ __all__ = [
 
 _REFITS = 4
 _DIRECTIONS_OPEN = (
-    "directions are left open where the edges allow it: with so few rows and so much noise most "
-    "directions that a search finds are wrong; more rows, or a larger epsilon, would tell them"
+    "directions are left open: with so few rows and so much noise most that a search finds are "
+    "wrong, so that it looks for the best graph whose edges tell none; more rows, or a larger "
+    "epsilon, would tell them"
 )
 
 
@@ -114,12 +115,12 @@ def _searched(
 def _maximised(
     score: LocalScore, knowledge: Knowledge | None, *, opens: bool, **effort: Any
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    """The best graph; opens: the one with its edges and as few colliders as they allow."""
+    """The best graph; opens: one near it without unshielded colliders."""
     best, found = _best(score, knowledge, **effort)
     limits = Limits.of(knowledge, score.names)
     total, words = limits.within(score).total, {}
     if opens:
-        best = with_fewest_colliders(best, limits=limits, kept=score.tells(best), total=total)
+        best = decomposable(best, limits=limits, kept=score.tells(best), total=total)
         words = {"warnings": (_DIRECTIONS_OPEN,)}
     return best, {"score": total(best), **found, **words}
 

@@ -110,9 +110,9 @@ class LogLinear(InteractionsKind):
     """Noisy tables of pairs of columns, bought in rounds, and a log-linear model of them.
 
     For discrete data where noise is large beside the counts: few rows, or a small epsilon.  Where
-    it is so large that most directions of a found graph would be chance, a search joins the same
-    columns and leaves directions open as far as a DAG may, with a warning; what is known before,
-    and what interventions tell, keeps its direction.
+    it is so large that most directions of a found graph would be chance, a search returns a graph
+    without unshielded colliders, whose edges tell no direction, with a warning; what is known
+    before, and what interventions tell, keeps its direction.
 
     Args:
         shares: positive weights of the two rounds in rho, or with delta = 0 in epsilon; where all
