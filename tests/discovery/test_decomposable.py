@@ -195,3 +195,23 @@ def test_without_noise_it_does_not() -> None:
     data = jaxcd.networks.load("asia").sample(500, key=jax.random.key(3))
     bought = jaxcd.release(data, jaxcd.LogLinear(), budget=jaxcd.NO_PRIVACY)
     assert not bought.opens_directions
+
+
+def test_where_missing_cells_are_left_out_fewer_rows_count() -> None:
+    rng = np.random.default_rng(1)
+    codes = np.asarray(jaxcd.networks.load("asia").sample(2_000, key=jax.random.key(3)).codes)
+    cells = np.where(rng.random(codes.shape) < 0.4, "", codes.astype(str))
+    levels = jaxcd.Categorical(("0", "1"), missing=("",))
+    data = jaxcd.Dataset.from_array(
+        cells, domain=jaxcd.Domain({f"x{j}": levels for j in range(codes.shape[1])})
+    )
+    bought = jaxcd.release(
+        data,
+        jaxcd.LogLinear(),
+        budget=jaxcd.Budget(4.0, 1e-6),
+        noise=jaxcd.SimulatedNoise(jax.random.key(4)),
+    )
+    level, ignored = bought.reading("level"), bought.reading("ignore")
+    assert ignored.counted.n_samples < level.counted.n_samples
+    assert ignored.opens_directions and not level.opens_directions
+    assert not jaxcd.search(ignored).graph.directed.any()

@@ -452,6 +452,8 @@ class ReleasedLogLinear(ReleasedInteractions):
         """Whether noise hides so much of the model's pairs, beside few rows, that chance decides
         most colliders: they are told by small differences between what pairs share.
         """
+        if self.counted is not self:  # rows without missing cells, of which there are fewer
+            return self.counted.opens_directions
         pairs = [self.variances[s] for s in self.terms if len(s) == 2]
         hidden = math.sqrt(fmean(pairs)) / self.n_samples if pairs else 0.0
         in_all = math.hypot(hidden, 1 / math.sqrt(self.n_samples))
