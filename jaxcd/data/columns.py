@@ -12,6 +12,7 @@ which nobody paid.  The rule looks at one record at a time, so neighbouring tabl
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -433,7 +434,8 @@ def _infer_column(raw: RawColumn) -> Column:
     # Those that no cell has are levels as well, where the frame's type says so.
     every = [level for level in raw.categories if not is_missing(level)]
     if every and len(every) <= MAX_INFERRED_LEVELS and set(levels) <= set(every):
-        return Categorical(tuple(every), missing=missing)  # type: ignore[arg-type]
+        with contextlib.suppress(DomainError):  # one that no cell has may be no level (infinity)
+            return Categorical(tuple(every), missing=missing)  # type: ignore[arg-type]
     return Categorical(tuple(_sorted_levels(levels)), missing=missing)  # type: ignore[arg-type]
 
 

@@ -555,6 +555,13 @@ def test_of_very_many_categories_those_that_occur_are_levels() -> None:
     assert Domain.infer(pd.DataFrame({"a": cells, "b": 0.5}))["a"] == Categorical(("a", "b"))
 
 
+def test_a_category_that_no_cell_has_and_that_is_no_level_changes_nothing() -> None:
+    for cells, odd in (([1.0, 2.0], np.inf), ([1, 2], "1")):
+        kind = pd.Categorical(cells, categories=[*cells, odd])
+        domain = Domain.infer(pd.DataFrame({"a": kind, "b": 0.5}))
+        assert domain["a"] == Categorical(tuple(cells))
+
+
 def test_a_dictionary_of_arrow_declares_nothing() -> None:
     cells = pa.DictionaryArray.from_arrays([0, 1], ["x", "y", "z"])
     assert Domain.infer(pa.table({"a": cells, "b": [0.5, 1.5]}))["a"] == Categorical(("x", "y"))
