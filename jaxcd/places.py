@@ -28,6 +28,9 @@ __all__ = [
 ]
 
 
+_LONGEST = 400  # characters that are shown of what was given for a path
+
+
 def is_path(value: Any) -> TypeGuard[str | Path]:
     """Whether it can name a file: text, or an object that stands for a path."""
     return isinstance(value, (str, os.PathLike))
@@ -48,9 +51,24 @@ def path_of(name: str, value: Any, *, example: str) -> Path:
     except (TypeError, ValueError, OSError) as error:
         why = getattr(error, "strerror", None) or error
         raise OptionError(
-            f"{name} = {value!r} is no path of a file ({why}); give one such as {example!r}"
+            f"{name} = {_shown(value)} is no path of a file ({why}); give one such as {example!r}"
         ) from None
     return path
+
+
+def _shown(value: Any) -> str:
+    """What was given for a path.  A table, or the text of one, may hold rows that no message may
+    show.
+    """
+    if is_path(value):
+        text = os.fspath(value)
+        rows = "\n" in text or len(text) > _LONGEST
+        return f"a text of {len(text):,} characters" if rows else repr(value)
+    return (
+        repr(value)
+        if isinstance(value, (int, float, bytes, type(None)))
+        else f"a {type(value).__name__}"
+    )
 
 
 def real_path(path: str | Path) -> Path:

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import pandas as pd
 import pytest
 
 import jaxcd
 from jaxcd.data.checking import check_file
 from jaxcd.data.drafting import draft_of_file
 from jaxcd.effects import forest_plot
-from jaxcd.errors import OptionError
+from jaxcd.errors import JaxcdError, OptionError
 from jaxcd.local import KaryResponse, privatize
 from jaxcd.pairwise.pairs import tuebingen
 from tests.helpers import coded, levelled
@@ -58,6 +59,16 @@ def test_what_is_no_path_is_refused_by_name(door: str, given: Any) -> None:
         given = [given]
     with pytest.raises(OptionError, match=r"path|folder|out|source"):
         (READ | WRITTEN)[door](given)
+
+
+@pytest.mark.parametrize("door", [*READ, *WRITTEN])
+def test_rows_in_the_place_of_a_path_are_not_shown(door: str) -> None:
+    frame = pd.DataFrame({"age": [77], "note": ["Smith"]})
+    rows = "age,note\n77,Smith\n" * 50
+    for given in (frame, frame.to_numpy(), rows):
+        with pytest.raises(JaxcdError) as told:
+            (READ | WRITTEN)[door](given)
+        assert "Smith" not in str(told.value) and "77" not in str(told.value)
 
 
 def test_objects_that_stand_for_a_path_are_read(tmp_path: Path) -> None:
