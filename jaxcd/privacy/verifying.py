@@ -266,18 +266,25 @@ def _event_check(row: Mapping[str, Any], *, gaussian: bool = False) -> Check:
         enough = enough and price.gdp_rho <= counted * (1 + TOLERANCE)
     scales = list(row.get("scales", ()))
     source = f" from scale {scales}" if scales else ""
-    words = f"{row.get('label')}: {_price_words(price)}{source}; stated {_price_words(stated)}"
+    words = f"{row.get('label')}: {_price_words(price, stated)}{source}"
+    words = f"{words}; stated {_price_words(stated, stated)}"
     return Check(f"event {row.get('index')}", enough, words)
 
 
-def _price_words(price: Price) -> str:
+def _price_words(price: Price, stated: Price) -> str:
     if price.delta:
-        return f"delta {price.delta:.6g}"
-    return (
-        f"rho {price.rho:.6g}"
-        if math.isinf(price.epsilon)
-        else f"epsilon {price.epsilon:.6g}, rho {price.rho:.6g}"
-    )
+        return f"delta {_said(price.delta, stated.delta)}"
+    rho = f"rho {_said(price.rho, stated.rho)}"
+    if math.isinf(price.epsilon):
+        return rho
+    return f"epsilon {_said(price.epsilon, stated.epsilon)}, {rho}"
+
+
+def _said(found: float, stated: float) -> str:
+    """A number that was computed again, rounded up; one that rounding alone puts above what is
+    stated is said as that is.
+    """
+    return spent_in_words(stated if stated < found <= stated * (1 + TOLERANCE) else found)
 
 
 @dataclass(frozen=True)
@@ -347,9 +354,10 @@ def _totals(rows: list[Mapping[str, Any]], claim: _Claim) -> list[Check]:
     if claim.rho is not None:
         by_rho = rho <= claim.rho * (1 + TOLERANCE)
         kept = by_rho or pure <= claim.epsilon * (1 + TOLERANCE)
-        words = f"rho {rho:.6g} of {spent_in_words(claim.rho)}"
+        words = f"rho {_said(rho, claim.rho)} of {spent_in_words(claim.rho)}"
         if not by_rho:
-            sums = f"the epsilons add up to {pure:.6g} of {spent_in_words(claim.epsilon)}"
+            stated = spent_in_words(claim.epsilon)
+            sums = f"the epsilons add up to {_said(pure, claim.epsilon)} of {stated}"
             words = f"not needed: {sums}" if kept else f"{words}, and {sums}"
         checks.append(Check("rho", kept, words))
     return [
@@ -357,8 +365,8 @@ def _totals(rows: list[Mapping[str, Any]], claim: _Claim) -> list[Check]:
         Check(
             "claim",
             holds,
-            f"epsilon {total:.6g} of {spent_in_words(claim.epsilon)}, "
-            f"delta {delta:g} of {spent_in_words(claim.delta)}",
+            f"epsilon {_said(total, claim.epsilon)} of {spent_in_words(claim.epsilon)}, "
+            f"delta {_said(delta, claim.delta)} of {spent_in_words(claim.delta)}",
         ),
     ]
 
@@ -413,7 +421,8 @@ def _group_checks(content: Mapping[str, Any]) -> list[Check]:
             and (math.isinf(again) or abs(stated[1] - failing) <= 1e-6 * failing)
         ):
             wrong.append(str(size))
-        largest = f"{size} {counted}: epsilon {again:.6g}, delta {stated[1]:g}"
+        said = spent_in_words(stated[1])
+        largest = f"{size} {counted}: epsilon {_said(again, stated[0])}, delta {said}"
     words = (
         f"of {', '.join(wrong)} {counted} do not follow"
         if wrong

@@ -33,3 +33,16 @@ def test_every_page_rounds_a_promise_up(tmp_path: Path) -> None:
         assert all(float(number) >= epsilon or float(number) < 0.99 for number in said), said
         said = re.findall(r"delta ?= ?([0-9.e+-]*[0-9])", words)
         assert said and all(float(number) >= delta for number in said), said
+
+
+@pytest.mark.parametrize("delta", [0.0, 1.0000004e-6])
+def test_what_verify_computes_again_is_not_said_smaller_either(delta: float) -> None:
+    budget = jaxcd.Budget(1.0000004, delta)
+    bought = jaxcd.release(
+        sampled("cancer", 500), jaxcd.Histogram(), budget=budget, noise=simulated()
+    )
+    found = str(jaxcd.verify(bought.certificate()))
+    for number in re.findall(r"epsilon ([0-9.e+-]*[0-9])", found):
+        assert float(number) >= 1.0000004, found
+    for number in re.findall(r"(?:of|, delta) ([0-9.e-]*[0-9]e-[0-9]+)", found):
+        assert float(number) >= delta, found
