@@ -34,6 +34,7 @@ def at_least(value: Any) -> float:
     decimal or a text may lie between two floats, of which the nearest is too small for a
     sensitivity.
     """
+    value = value.item() if hasattr(value, "item") else value  # of an array of one number
     ratio = getattr(value, "as_integer_ratio", None)
     if ratio is not None:
         return round_up(Fraction(*ratio()))

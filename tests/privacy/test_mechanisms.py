@@ -390,7 +390,14 @@ def test_the_relation_is_the_one_that_is_proved():
 
 @pytest.mark.parametrize(
     "stated",
-    [2**53 + 1, np.int64(2**53 + 1), Decimal(2**53 + 1), Fraction(2**53 + 1), str(2**53 + 1)],
+    [
+        2**53 + 1,
+        np.int64(2**53 + 1),
+        np.array(2**53 + 1),
+        Decimal(2**53 + 1),
+        Fraction(2**53 + 1),
+        str(2**53 + 1),
+    ],
 )
 def test_a_sensitivity_between_two_floats_is_rounded_up(stated: Any):
     """The nearest float is one less, and the noise would be too small."""
