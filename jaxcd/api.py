@@ -426,8 +426,10 @@ def search(
     which columns may be hidden.
 
     Histograms are searched over equivalence classes from exact starts, marginals by orderings,
-    second moments exactly up to 20 columns.  The ``search_`` functions of the kinds in
-    :mod:`jaxcd.discovery`, such as ``search_histogram``, have options.
+    second moments exactly up to 20 columns.  Of a :class:`jaxcd.LogLinear` whose noise is so large
+    that chance would decide most directions, the best graph's edges are kept and its directions
+    left open, with a warning.  The ``search_`` functions of the kinds in :mod:`jaxcd.discovery`,
+    such as ``search_histogram``, have options.
 
     Args:
         bought: what :func:`release` or ``Release.load`` returned.

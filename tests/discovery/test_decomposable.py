@@ -184,6 +184,17 @@ def test_with_much_noise_a_search_leaves_directions_open() -> None:
         )
 
 
+def test_effects_say_which_graphs_are_not_drawn() -> None:
+    for epsilon, opens in ((2.0, True), (100.0, False)):
+        bought = _bought(1_000, epsilon, 2)
+        assert bought.opens_directions is opens
+        found = jaxcd.effect(bought, treatment="smoke", outcome="bronc", n_draws=0)
+        assert any("left directions open" in words for words in found.assumptions) is opens
+    given = jaxcd.search(_bought(1_000, 2.0, 2)).graph
+    found = jaxcd.effect(_bought(1_000, 2.0, 2), treatment="smoke", outcome="bronc", graph=given)
+    assert not any("left directions open" in words for words in found.assumptions)
+
+
 @pytest.mark.parametrize(("n_samples", "epsilon"), [(10_000, 10.0), (1_000, 100.0)])
 def test_with_little_noise_it_does_not(n_samples: int, epsilon: float) -> None:
     found = jaxcd.search(_bought(n_samples, epsilon))
