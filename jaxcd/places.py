@@ -46,8 +46,11 @@ def path_of(name: str, value: Any, *, example: str) -> Path:
     """
     try:
         path = Path(value)
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        try:
             path.stat()  # an error for a link to itself, a long name, a folder that is closed
+        except (FileNotFoundError, NotADirectoryError):
+            if "\n" in str(path):
+                raise ValueError("it has several lines, and there is no such file") from None
     except (TypeError, ValueError, OSError) as error:
         why = getattr(error, "strerror", None) or error
         raise OptionError(
@@ -57,8 +60,8 @@ def path_of(name: str, value: Any, *, example: str) -> Path:
 
 
 def _shown(value: Any) -> str:
-    """What was given for a path.  A table, or the text of one, may hold rows that no message may
-    show.
+    """What was given for a path, in a message.  A table, or the text of one, may hold rows that no
+    message may show.
     """
     if is_path(value):
         text = os.fspath(value)
