@@ -181,4 +181,8 @@ def gfci(
     more = {name: found.info[name] for name in _PASSED_ON if name in found.info}
     start = tuple(map(str, found.graph.edges()))
     facts = {"algorithm": "gfci", "search": found.info["algorithm"], "start": start, **more}
+    # What the score's search says of its graph, from which this one starts, is said of both.
+    words = dict.fromkeys((*found.info.get("warnings", ()), *run.info.get("warnings", ())))
+    if words:
+        facts["warnings"] = tuple(words)
     return replace(run, info={**run.info, **facts})

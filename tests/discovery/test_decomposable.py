@@ -184,6 +184,12 @@ def test_with_much_noise_a_search_leaves_directions_open() -> None:
         )
 
 
+@pytest.mark.parametrize(("epsilon", "opens"), [(2.0, True), (100.0, False)])
+def test_a_pag_that_starts_from_open_directions_says_so(epsilon: float, opens: bool) -> None:
+    words = jaxcd.search(_bought(1_000, epsilon, 2), algorithm="gfci").info.get("warnings", ())
+    assert sum("directions are left open" in each for each in words) == opens
+
+
 def test_effects_say_which_graphs_are_not_drawn() -> None:
     for epsilon, opens in ((2.0, True), (100.0, False)):
         bought = _bought(1_000, epsilon, 2)
