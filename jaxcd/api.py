@@ -427,8 +427,8 @@ def search(
 
     Histograms are searched over equivalence classes from exact starts, marginals by orderings,
     second moments exactly up to 20 columns.  Of a :class:`jaxcd.LogLinear` whose noise is so large
-    that chance would decide most directions, the best graph's edges are kept and its directions
-    left open, with a warning.  The ``search_`` functions of the kinds in :mod:`jaxcd.discovery`,
+    that chance would decide most directions, a graph near the best one is returned that tells none,
+    with a warning.  The ``search_`` functions of the kinds in :mod:`jaxcd.discovery`,
     such as ``search_histogram``, have options.
 
     Args:

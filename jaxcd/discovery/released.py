@@ -69,8 +69,8 @@ def search_release(
     A sum over nodes is maximised over all graphs where there are few variables (``most_exact`` of
     the score), else over orderings; any other score over equivalence classes, from the best graphs
     of its approximations.  Where chance would decide most directions (``opens_directions`` of the
-    release) the edges of the best graph stay, with as few unshielded colliders as are found for
-    them: ``score`` is then that of the graph that is returned, and ``exact`` speaks of the best.
+    release) a graph near the best one is returned that has no unshielded collider, as far as
+    knowledge allows: ``score`` is then that of this graph, and ``exact`` speaks of the best.
 
     Args:
         release: what :func:`jaxcd.release` returned.

@@ -28,9 +28,9 @@ __all__ = ["drawn_graphs", "effect", "estimated"]
 # A graph, and whether columns may be hidden; None where its edges say so.
 Read = tuple[MixedGraph, bool | None]
 
-_FEWEST = (
-    "the searches left directions open, as noise is large: none of their graphs has colliders that "
-    "its edges do not need"
+_OPEN = (
+    "the searches left directions open, as noise is large: no graph that was drawn has a collider "
+    "whose ends are not joined"
 )
 _RIGHT = "the graph is right, and there is no cause of two columns that it lacks"
 _WITH_HIDDEN = "the graph is right, what was not measured of it included"
@@ -111,8 +111,8 @@ def effect(
     the union has its level wherever the true graph, or one with the same adjustment sets, is among
     those drawn.  That is likely where edges are strong beside sampling and noise, and fails where
     the truth is not faithful, or an edge is too weak to be found in the release and so in any draw.
-    Where a noisy ``LogLinear`` leaves directions open, graphs with colliders that the edges do not
-    need are not drawn; ``assumptions`` says so.  In ``benchmarks.effects``, with 100,000 rows and
+    Where a noisy ``LogLinear`` leaves directions open, graphs with unshielded colliders are not
+    drawn; ``assumptions`` says so.  In ``benchmarks.effects``, with 100,000 rows and
     epsilon 1, .94 (Asia, pure), .99 (Sachs) and .98 (Child, both with delta 1e-6) of the effects
     are inside, of 180 to 640 in 10 data sets.
 
@@ -210,7 +210,7 @@ def effect(
         ]
     )
     if graph is None and read.opens_directions:
-        notes.append(_FEWEST)
+        notes.append(_OPEN)
     if graph is None or len(graphs) > 1:
         whole_graph = False
     return _combined(estimator, graphs, read, level=level, whole_graph=whole_graph, notes=notes)
