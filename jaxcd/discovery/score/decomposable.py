@@ -21,7 +21,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 
-import networkx as nx
 import numpy as np
 
 from jaxcd.discovery.score.limits import Limits
@@ -35,10 +34,15 @@ def n_colliders(adjacency: np.ndarray) -> int:
     """The number of unshielded colliders of a DAG, bool (d, d): pairs of parents of one node that
     are not joined.
     """
-    arcs = adjacency.astype(np.int64)
-    apart = (~(adjacency | adjacency.T)).astype(np.int64)
-    np.fill_diagonal(apart, 0)
-    return int(((apart @ arcs) * arcs).sum()) // 2
+    return int(_numbers_of_colliders(adjacency[None])[0])
+
+
+def _numbers_of_colliders(graphs: np.ndarray) -> np.ndarray:
+    """Those of DAGs with one skeleton, bool (m, d, d)."""
+    apart = ~(graphs[0] | graphs[0].T) & ~np.eye(len(graphs[0]), dtype=bool)
+    # small whole numbers: exact, and products of floats are quick
+    arcs = graphs.astype(np.float32)
+    return ((apart.astype(np.float32) @ arcs) * arcs).sum(axis=(1, 2)).astype(np.int64) // 2
 
 
 def decomposable(
@@ -76,7 +80,7 @@ def decomposable(
 
 def _near(adjacency: np.ndarray, limits: Limits, kept: np.ndarray) -> Iterator[np.ndarray]:
     """The DAGs in which an arc of an unshielded collider is missing, or its ends are joined."""
-    joined = adjacency | adjacency.T
+    joined, leads = adjacency | adjacency.T, _paths(adjacency)
     for z in range(len(adjacency)):
         for x, y in itertools.combinations(np.flatnonzero(adjacency[:, z]).tolist(), 2):
             if joined[x, y]:
@@ -85,11 +89,16 @@ def _near(adjacency: np.ndarray, limits: Limits, kept: np.ndarray) -> Iterator[n
                 if not (kept | limits.required)[parent, z]:
                     yield _with(adjacency, parent, z, False)
             for arc in ((x, y), (y, x)):
-                graph = _with(adjacency, *arc, True)
-                if limits.allowed[arc] and nx.is_directed_acyclic_graph(
-                    nx.from_numpy_array(graph, create_using=nx.DiGraph)
-                ):
-                    yield graph
+                if limits.allowed[arc] and not leads[arc[::-1]]:
+                    yield _with(adjacency, *arc, True)
+
+
+def _paths(arcs: np.ndarray) -> np.ndarray:
+    """Whether a path leads from one node to another, bool (d, d)."""
+    leads = arcs.copy()
+    for middle in range(len(leads)):
+        leads |= leads[:, middle, None] & leads[None, middle]
+    return leads
 
 
 def _with(adjacency: np.ndarray, parent: int, child: int, there: bool) -> np.ndarray:
@@ -114,40 +123,38 @@ def with_fewest_colliders(
         Tarjan and Yannakakis 1984, SIAM Journal on Computing 13(3).
     """
     joined = adjacency | adjacency.T
-    before = limits.before | (adjacency & (kept | ~limits.allowed.T))
-    for middle in range(len(before)):
-        before |= before[:, middle, None] & before[None, middle]
-    usual = np.argsort(topological_order(adjacency))
-    found: dict[bytes, tuple[int, np.ndarray]] = {}
-    firsts = np.flatnonzero(~before.any(axis=0)).tolist()
-    for first, rank in itertools.product(firsts, (usual, -usual)):
-        place = np.argsort(_order(joined, before, rank, first))
-        along = joined & (place[:, None] < place[None, :])
-        found[along.tobytes()] = (n_colliders(along), along)
-    number = n_colliders(adjacency)
-    for fewest in sorted({n for n, _ in found.values() if n < number}):
-        members = [along for n, along in found.values() if n == fewest]
-        values = np.array([total(along) for along in members])
+    before = _paths(limits.before | (adjacency & (kept | ~limits.allowed.T)))
+    along = joined & _earlier(joined, before, np.argsort(topological_order(adjacency)))
+    numbers, fewest = _numbers_of_colliders(along), n_colliders(adjacency)
+    for number in np.unique(numbers[numbers < fewest]).tolist():
+        members = [*{graph.tobytes(): graph for graph in along[numbers == number]}.values()]
+        if not number:  # all such are of one class
+            members = members[:1]
+        values = np.array([total(graph) for graph in members])
         if (values > -np.inf).any():
             return members[first_best(values)]
     return adjacency
 
 
-def _order(joined: np.ndarray, before: np.ndarray, rank: np.ndarray, first: int) -> np.ndarray:
-    """An order from a node on: each next node is one of those whose predecessors all have a place,
-    with the most neighbours that have one; of several that of the lowest rank.
+def _earlier(joined: np.ndarray, before: np.ndarray, usual: np.ndarray) -> np.ndarray:
+    """Whether i stands before j, bool (orders, d, d), in two orders from each node that may be the
+    first.
+
+    Each next node is one of those whose predecessors all have a place, with the most neighbours
+    that have one; of several the first in the usual order, or in the second order the last.
     """
     d = len(joined)
-    waits = before.sum(axis=0)
-    placed = np.zeros(d, dtype=bool)
-    neighbours = np.zeros(d, dtype=np.int64)
-    neighbours[first] = d
-    order = np.empty(d, dtype=np.int64)
-    for place in range(d):
-        ready = np.flatnonzero(~placed & (waits == 0))
-        node = ready[np.lexsort((rank[ready], -neighbours[ready]))[0]]
-        order[place] = node
-        placed[node] = True
-        waits = waits - before[node]
+    firsts = np.repeat(np.flatnonzero(~before.any(axis=0)), 2)
+    rank = np.where(np.arange(len(firsts))[:, None] % 2, -usual, usual)
+    each = np.arange(len(firsts))
+    waits = np.tile(before.sum(axis=0), (len(firsts), 1))
+    neighbours = np.zeros((len(firsts), d), dtype=np.int64)
+    neighbours[each, firsts] = d
+    place = np.full((len(firsts), d), -1)
+    for position in range(d):
+        ready = (place < 0) & (waits == 0)
+        node = np.where(ready, neighbours * (2 * d) - rank, -(d**3) - d).argmax(axis=1)
+        place[each, node] = position
+        waits -= before[node]
         neighbours += joined[node]
-    return order
+    return np.asarray(place[:, :, None] < place[:, None, :])
