@@ -607,7 +607,7 @@ def what_is_not_sharded_is_refused() -> None:
         with pytest.raises(OptionError, match="needs the rows themselves.*give a Dataset"):
             door()
     two = jax.sharding.Mesh(np.array(jax.devices()).reshape(2, 4), ("a", "b"))
-    for wrong, words in ((two, "a mesh of 2 axes"), ("cpu", "a str"), (None, "a NoneType")):
+    for wrong, words in ((two, "a mesh of 2 axes"), ("cpu", "a str"), (None, "None")):
         with pytest.raises(OptionError, match=f"mesh: {words}.*make one with"):
             data.on(wrong)
     with pytest.MonkeyPatch.context() as patch:

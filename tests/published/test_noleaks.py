@@ -144,7 +144,7 @@ def test_public_rows_of_other_columns():
 
 @pytest.mark.parametrize("public", [3, "rows", []])
 def test_what_is_no_public_table(public):
-    with pytest.raises(OptionError, match="public: a .* is no Dataset"):
+    with pytest.raises(OptionError, match="public: an? .* is no Dataset"):
         published.noleaks(numeric(50), epsilon=1.0, key=jax.random.key(0), public=public)
 
 

@@ -594,7 +594,7 @@ def test_columns_that_no_rows_know_together_take_no_edge_from_others(test, n_bot
     found = jaxcd.pc(data, decider=jaxcd.Threshold(), **options)
     assert [str(edge) for edge in found.graph.edges()] == ["a --- b", "a --- c"]
     assert found.separating_sets == {}
-    assert any("1 of 3 pairs were not measured" in words for words in found.info["warnings"])
+    assert any("1 of 3 pairs was not measured" in words for words in found.info["warnings"])
     latent = jaxcd.fci(data, decider=jaxcd.Threshold(), **options)
     assert [str(edge) for edge in latent.graph.edges()] == ["a o-o b", "a o-o c"]
     with pytest.raises(OptionError, match="too few rows know"):

@@ -281,9 +281,9 @@ class ConstraintSearch:
                 info |= self._test.record_facts(session.domain)
         if n_apart := len(session.apart):
             words = (
-                f"{n_apart:,} of {counted(math.comb(session.n_variables, 2), 'pair')} not "
-                "measured: "
-                "they are not joined, and no collider is read off them."
+                f"{n_apart:,} of {counted(math.comb(session.n_variables, 2), 'pair')} "
+                f"{'was' if n_apart == 1 else 'were'} not measured: such pairs are not joined, and "
+                "no collider is read off them."
             )
             info["warnings"] = (*info.get("warnings", ()), words)
         return DiscoveryResult(
