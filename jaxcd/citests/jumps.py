@@ -49,6 +49,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxcd.citests.waves import clearest_wave
 from jaxcd.ops import double_precision
 from jaxcd.ops.standardising import near_one
 
@@ -76,6 +77,7 @@ _PARTS = 8
 #: Of more columns, such as the indicators of a label of many levels, no jumps are looked for, and
 #: no sum of kernels is compared: time grows with their square; indicators are free terms anyway.
 MOST_COLUMNS = 40
+_COSINE, _SINE = -1, -2  # what stands in the place of a factor
 _CLIP = 3.0  # of a column, in standard deviations, as a factor
 _DIGITS = 9  # of a weighted sum, whose spread is one
 _EQUAL = 1e-9  # contrasts are equal up to this share; of equal ones the first counts
@@ -83,7 +85,7 @@ _EQUAL = 1e-9  # contrasts are equal up to this share; of equal ones the first c
 
 class Term(NamedTuple):
     """1[z_column > after] times what ``by`` says: 0: one; 1 to d: a column of z; from d + 1 on: an
-    earlier term.
+    earlier term.  Below 0 a wave: cos(after z_column) where ``by`` is -1, the sine where it is -2.
     """
 
     column: int
@@ -116,9 +118,14 @@ def order_of(column: np.ndarray) -> Order:
 
 
 def more_terms(
-    z: np.ndarray, orders: Sequence[Order], rest: np.ndarray, known: Sequence[Term]
+    z: np.ndarray,
+    orders: Sequence[Order],
+    rest: np.ndarray,
+    known: Sequence[Term],
+    *,
+    waves: bool = False,
 ) -> list[Term]:
-    """New terms for residuals, at most one for each column, the clearest first.
+    """New terms for residuals, at most one jump or wave for each column, the clearest first.
 
     Args:
         z: (n, d).
@@ -126,6 +133,7 @@ def more_terms(
         rest: (n, t), what a fit with the known terms leaves of the targets, which all get the new
             terms.
         known: earlier terms.
+        waves: whether waves are looked for, too.
     """
     n, d = z.shape
     size = np.abs(rest).max(axis=0)
@@ -135,7 +143,7 @@ def more_terms(
     earlier = np.asarray(columns_of(z, known))[:, : len(known)] if known else np.empty((n, 0))
     factors = np.clip(np.column_stack([np.ones(n), z, earlier]), -_CLIP, _CLIP).T
     least = 2 * math.log(n * d * len(factors) * len(units))
-    new = []
+    new: list[tuple[float, list[Term]]] = []
     for j, order in enumerate(orders):
         # z_j times its own threshold is a kink, which kernels follow.
         others = [
@@ -146,12 +154,18 @@ def more_terms(
         factor = factors[others][:, order.rows]
         sums = [_Sums(each[order.rows] * factor, order.places) for each in units]
         square, row, place = max((each.largest() for each in sums), key=lambda best: best[0])
+        found = []
         if square > least:
             before, behind = z[order.rows[place - 1 : place + 1], j]
-            term = Term(j, float((before + behind) / 2), others[row])
-            if term not in known:
-                new.append((square, term))
-    return [term for _, term in sorted(new, key=lambda pair: -pair[0])]
+            found = [Term(j, float((before + behind) / 2), others[row])]
+        if waves:
+            n_searched = d * len(units)
+            power, frequency = clearest_wave(z[:, j], units, n_searched=n_searched, least=square)
+            if power > 0:
+                square, found = power, [Term(j, frequency, _COSINE), Term(j, frequency, _SINE)]
+        if found and found[0] not in known:
+            new.append((square, found))
+    return [term for _, found in sorted(new, key=lambda pair: -pair[0]) for term in found]
 
 
 class _Sums:
@@ -260,8 +274,16 @@ def term_columns(z: jax.Array, table: jax.Array) -> jax.Array:
 
     def add(k: jax.Array, held: jax.Array) -> jax.Array:
         column, by = table[k, 0].astype(int), table[k, 2].astype(int)
-        beyond = jnp.take(z, column, axis=1) > table[k, 1]
-        new = jnp.where(beyond, jnp.take(held, by, axis=1), 0.0)
+        along, number = jnp.take(z, column, axis=1), table[k, 1]
+
+        def jump() -> jax.Array:
+            return jnp.where(along > number, jnp.take(held, by, axis=1), 0.0)
+
+        def wave() -> jax.Array:
+            return jnp.where(by == _SINE, jnp.sin(number * along), jnp.cos(number * along))
+
+        # cond, for waves take their time and are rare
+        new = jax.lax.cond(by < 0, wave, jump)
         return jax.lax.dynamic_update_index_in_dim(held, new, first + k, axis=1)
 
     held = jnp.concatenate(

@@ -312,7 +312,8 @@ class RCIT(CITest):
     none is stated, so that a private run refuses the test.
 
     It assumes that x or y is f(Z) + g(Z) e with a law of e that does not depend on Z, and that f
-    and g are learned: smooth functions, or with a few jumps at thresholds of Z.  Else residuals
+    and g are learned: smooth functions, or with a few jumps at thresholds of Z or waves along a
+    column of it (weekdays of a date).  Else residuals
     share what Z does to the shape of their law, and true nulls are rejected: for Cauchy errors,
     where the skewness depends on Z, and nearly always where x and y both have two levels.
     :class:`KCI` needs no such assumption, at about twice the time.

@@ -24,8 +24,8 @@ leave-one-out error on the first ones (2,048 at least): time is linear in n, one
 all rows a chosen candidate, and all targets of one set that choose alike share it.  No target looks
 at another, so a batch gives what one by one gives.
 
-*Jumps* of the function at thresholds of Z are looked for in what is left, and join the free terms
-(:mod:`jaxcd.citests.jumps`).
+*Jumps* of the function at thresholds of Z, and *waves* along a column of it, are looked for in what
+is left, and join the free terms (:mod:`jaxcd.citests.jumps`, :mod:`jaxcd.citests.waves`).
 
 *Spread.*  log |residual| is regressed on Z in the same way, and the residual divided by the
 exponential of the fit: for x = f(Z) + g(Z) e the result is free of Z.  Where a constant predicts
@@ -284,7 +284,7 @@ class Regressions:
         """
         z = jumps.with_sum(self.coordinates(given, "raw", MOST_CHOICE_ROWS), weights)
         orders = self._orders_in(given, z)
-        new = jumps.more_terms(z, orders, rest[:MOST_CHOICE_ROWS], terms)
+        new = jumps.more_terms(z, orders, rest[:MOST_CHOICE_ROWS], terms, waves=True)
         return tuple(new[: jumps.MOST_TERMS - len(terms)])
 
     def standardised_residuals(self, given: tuple[int, ...], targets: np.ndarray) -> np.ndarray:

@@ -143,6 +143,14 @@ def tree(rng: np.random.Generator, n: int) -> np.ndarray:
     return np.column_stack([2 * corner + e, corner * 2.0 - (z[:, 0] > 0.3) + f, z])
 
 
+def weekends(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Dates of five years; x and y are higher at weekends, and depend on age besides."""
+    date, age = rng.integers(0, 5 * 365, n).astype(float), rng.uniform(20, 80, n)
+    weekend = 1.0 * (date % 7 >= 5)
+    e, f = 0.5 * rng.normal(size=(2, n))
+    return np.column_stack([weekend + 0.02 * age + e, weekend + f, date, age])
+
+
 def rejected(test, law, *, n: int, runs: int) -> int:
     found = 0
     for seed in range(runs):
@@ -202,7 +210,7 @@ def test_few_rows_of_a_smooth_law_get_no_terms_beforehand():
 
 @pytest.mark.slow
 # jumps are looked for before the smooth fit where rows are few
-@pytest.mark.parametrize(("n", "law"), [(300, score), (1_500, guideline)])
+@pytest.mark.parametrize(("n", "law"), [(300, score), (1_500, guideline), (1_500, weekends)])
 def test_rows_in_blocks_get_the_same_terms(n, law):
     """On a mesh of one device; several give what one gives, in tests/data."""
     values = law(np.random.default_rng(3), n)
