@@ -15,15 +15,17 @@ with W_S a product of factors that each leave out one column (iterative proporti
 A_S keeps the odds ratios of its own rows, the interactions of fewer columns come from all rows that
 know them, and a likelihood ratio is again one of a single distribution.
 
-Where columns are functions of each other no table may have all the margins that were found; a joint
-table of few cells is better completed at once (:func:`completed`).
+Where columns are functions of each other, or cells are empty for want of rows, no table may have
+all the margins that were found: then each counts alike (:func:`fit_margins`).  A joint table of few
+cells is better completed at once (:func:`completed`).
 
 *What it is unbiased for.*  Missing completely at random: every table.  At random, where it depends
 on a column z that is seen whether x is missing: the odds ratios of x with z, and given z, because
 they do not change when rows are chosen by z; not the margin of x, nor tables of x without z.
 
 Source:
-    Deming and Stephan 1940 for the fit; Balov 2013; Bodewes and Scutari 2021 for node averages.
+    Deming and Stephan 1940, Darroch and Ratcliff 1972 for the fit; Balov 2013; Bodewes and Scutari
+    2021 for node averages.
 """
 
 from __future__ import annotations
@@ -43,8 +45,10 @@ Columns = tuple[int, ...]
 
 _SWEEPS = 30
 _CLOSE = 1e-6  # of the total; a fit that is this close has ended
+_NEARLY, _STEPS_AT_ONCE = 1e-3, 60  # one that is not, by so much of the total, cannot be reached
 _STEPS, _STILL = 500, 1e-7  # of expectation-maximisation, in shares of the rows
 _MOST_FACTOR = 1e3  # a cell is at most so many times what its own rows say
+_LEAST_FACTOR = 1e-300  # of one step; the logarithm of 0 is not finite
 
 
 def observed(table: np.ndarray, can_miss: Sequence[bool]) -> np.ndarray:
@@ -54,8 +58,19 @@ def observed(table: np.ndarray, can_miss: Sequence[bool]) -> np.ndarray:
     return table[tuple(slice(None, -1) if may else slice(None) for may in can_miss)]
 
 
+def _ratio(has: np.ndarray, margin: np.ndarray, axis: int) -> np.ndarray:
+    """What the cells of a table are to be multiplied with, so that a margin is as it should be."""
+    with np.errstate(over="ignore"):  # cells near the smallest float; limited here
+        factor = np.where(has > 0, margin / np.where(has > 0, has, 1.0), 1.0)
+    return np.expand_dims(np.minimum(factor, _MOST_FACTOR), axis)
+
+
 def fit_margins(table: np.ndarray, margins: Sequence[np.ndarray]) -> np.ndarray:
     """The factors W, of the shape of the table, such that table * W has the given margins.
+
+    Where the margins cannot be met (an empty cell that they need), a sweep over them ends at what
+    the last one says.  All are then fitted at once, each by its share of the step (generalised
+    iterative scaling), so that W does not depend on the order of the axes.
 
     Args:
         table: not negative.
@@ -63,8 +78,10 @@ def fit_margins(table: np.ndarray, margins: Sequence[np.ndarray]) -> np.ndarray:
             and of one total.
 
     Returns:
-        The factors, not negative; where the margins cannot be met (an empty cell that they need)
-        those of the last sweep.
+        The factors, not negative; where the margins cannot be met those of the last step.
+
+    Source:
+        Deming and Stephan 1940; Darroch and Ratcliff 1972.
     """
     weights = np.ones_like(table, dtype=np.float64)
     total = max(float(table.sum()), 1.0)
@@ -72,13 +89,22 @@ def fit_margins(table: np.ndarray, margins: Sequence[np.ndarray]) -> np.ndarray:
         largest = 0.0
         for axis, margin in enumerate(margins):
             has = (table * weights).sum(axis=axis)
-            with np.errstate(over="ignore"):  # cells near the smallest float; limited below
-                factor = np.where(has > 0, margin / np.where(has > 0, has, 1.0), 1.0)
-            weights *= np.expand_dims(np.minimum(factor, _MOST_FACTOR), axis)
+            weights *= _ratio(has, margin, axis)
             largest = max(largest, float(np.abs(has - margin).max(initial=0.0)))
         np.minimum(weights, _MOST_FACTOR, out=weights)
         if largest <= _CLOSE * total:
-            break
+            return weights
+    return weights if largest <= _NEARLY * total else _fitted_at_once(table, margins)
+
+
+def _fitted_at_once(table: np.ndarray, margins: Sequence[np.ndarray]) -> np.ndarray:
+    """As :func:`fit_margins`, by steps that are alike in all axes."""
+    weights = np.ones_like(table, dtype=np.float64)
+    for _ in range(_STEPS_AT_ONCE):
+        fitted, step = table * weights, np.zeros_like(weights)
+        for axis, margin in enumerate(margins):
+            step += np.log(np.maximum(_ratio(fitted.sum(axis=axis), margin, axis), _LEAST_FACTOR))
+        weights = np.minimum(weights * np.exp(step / len(margins)), _MOST_FACTOR)
     return weights
 
 

@@ -145,6 +145,20 @@ def test_what_may_not_be_met_ends_all_the_same() -> None:
     assert np.isfinite(weights).all() and (weights >= 0).all()
 
 
+@given(st.integers(0, 1000))
+@settings(max_examples=25, deadline=None)
+def test_what_may_not_be_met_does_not_depend_on_the_order_of_the_axes(seed) -> None:
+    rng = np.random.default_rng(seed)
+    table = rng.uniform(1, 5, size=(2, 3, 3)) * (rng.random((2, 3, 3)) < 0.4)
+    other = rng.dirichlet(np.ones(18)).reshape(2, 3, 3) * max(table.sum(), 1.0)
+    fitted = fit_margins(table, [other.sum(axis=axis) for axis in range(3)]) * table
+    for order in itertools.permutations(range(3)):
+        turned = table.transpose(order)
+        margins = [other.transpose(order).sum(axis=axis) for axis in range(3)]
+        again = fit_margins(turned, margins) * turned
+        assert np.allclose(again, fitted.transpose(order), atol=2e-2 * max(table.sum(), 1.0))
+
+
 @pytest.mark.parametrize("rates", [(0.5, 0.0, 0.0, 0.0), (0.2, 0.2, 0.2, 0.2)])
 def test_the_price_counts_fewer_rows(rates) -> None:
     n = 10_000
