@@ -124,6 +124,14 @@ class Knowledge:
                     f"required edge {_arrow(a, b)}: {reason}; remove one of the two statements"
                 )
         self._refuse_paths(ancestral=False)
+        first, last = dict(tier_of), dict(tier_of)
+        for a, b in self._leads_to:  # type: ignore[attr-defined]
+            if a in tier_of:
+                first[b] = max(first.get(b, 0), tier_of[a])
+            if b in tier_of:
+                last[a] = min(last.get(a, len(tiers)), tier_of[b])
+        object.__setattr__(self, "_first_tier", first)
+        object.__setattr__(self, "_last_tier", last)
 
     # ---- questions about pairs
     # ----------------------------------------------------------------------------------------------
@@ -133,10 +141,13 @@ class Knowledge:
         return self._tier_of.get(name)  # type: ignore[attr-defined,no-any-return]
 
     def forbids(self, a: str, b: str) -> bool:
-        """Is ``a --> b`` excluded: forbidden, against the tiers, or opposite to a required edge or
-        a path of such edges?
+        """Is ``a --> b`` excluded: forbidden, against the tiers (with paths of required edges to a
+        and from b, which go no way back either), or opposite to such an edge or path?
         """
-        return (b, a) in self._leads_to or self._why_not(a, b) is not None  # type: ignore[attr-defined]
+        if (b, a) in self._leads_to or self._why_not(a, b) is not None:  # type: ignore[attr-defined]
+            return True
+        first, last = self._first_tier.get(a), self._last_tier.get(b)  # type: ignore[attr-defined]
+        return first is not None and last is not None and bool(first > last)
 
     def requires(self, a: str, b: str) -> bool:
         """Is (a, b) one of the required edges?"""
@@ -179,10 +190,11 @@ class Knowledge:
         """
         place = self._places(names)
         # NaN, no tier, is not larger than anything.
-        tier = np.array(
-            [np.nan if (k := self.tier_of(name)) is None else k for name in names], dtype=float
+        tier, first, last = (
+            np.array([np.nan if (k := of.get(name)) is None else k for name in names], dtype=float)
+            for of in (self._tier_of, self._first_tier, self._last_tier)  # type: ignore[attr-defined]
         )
-        result: np.ndarray = tier[None, :] > tier[:, None]
+        result: np.ndarray = first[None, :] > last[:, None]
         if self.forbidden_within_tier:
             result |= (tier[None, :] == tier[:, None]) & ~np.eye(len(tier), dtype=bool)
         for a, b in self.forbidden:

@@ -219,6 +219,46 @@ def test_a_path_of_required_edges_excludes_the_way_back() -> None:
     assert apart.adjacency_forbidden("a", "c")
 
 
+def test_a_tier_reaches_along_required_edges() -> None:
+    """m, without a tier, comes after q and so after what is earlier than q."""
+    knowledge = Knowledge(tiers=[["e"], ["q"]], required=[("q", "m")])
+    assert knowledge.forbids("m", "e") and not knowledge.forbids("e", "m")
+    assert np.argwhere(knowledge.arrowheads(list("emq"))).tolist() == [[0, 1], [0, 2], [2, 1]]
+    knowledge = Knowledge(tiers=[["e"], ["q"]], required=[("m", "e")])
+    assert knowledge.forbids("q", "m") and not knowledge.forbids("m", "q")
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(st.integers(-1, 2), min_size=4, max_size=4),
+    pairs_,
+    pairs_,
+    st.booleans(),
+    st.tuples(names_, names_).filter(lambda pair: pair[0] != pair[1]),
+)
+def test_an_edge_is_forbidden_exactly_if_no_dag_with_it_fits(
+    tier: list[int],
+    forbidden: list[tuple[str, str]],
+    required: list[tuple[str, str]],
+    within: bool,
+    edge: tuple[str, str],
+) -> None:
+    tiers = [[name for name, k in zip("abcd", tier, strict=True) if k == j] for j in range(3)]
+
+    def with_required(pairs: list[tuple[str, str]]) -> Knowledge | None:
+        try:
+            return Knowledge(
+                tiers=tiers, forbidden=forbidden, required=pairs, forbidden_within_tier=within
+            )
+        except OptionError:
+            return None
+
+    knowledge = with_required(required)
+    if knowledge is not None:
+        fits = edge in required or with_required([*required, edge]) is not None
+        assert knowledge.forbids(*edge) != fits
+
+
 def test_within_a_tier() -> None:
     knowledge = Knowledge(tiers=[["a", "b"], ["c"]], forbidden_within_tier=True)
     assert knowledge.adjacency_forbidden("a", "b") and not knowledge.adjacency_forbidden("a", "c")
