@@ -34,7 +34,8 @@ power of a quarter wherever that has its level.  Cov Q vanishes as n grows.)
 
 *Fit.*  p and q in these formulas are those of a fit by independence within true strata, from
 expectation-maximisation: each step divides the reported records among strata by Bayes' rule, and
-replaces each stratum by the product of its margins.  Without noise T is Pearson's X^2.
+replaces each stratum by the product of its margins.  Without noise T is Pearson's X^2, less a share
+of the order of 1 / (records of a stratum), which is what Q adds to V.
 
 Everything here is post-processing of records that were randomised before they were collected: run
 it with NO_PRIVACY, the guarantee is the mechanism's.
