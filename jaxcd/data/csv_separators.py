@@ -27,12 +27,14 @@ def separator_of(path: PurePath, header: str) -> str:
 
     Args:
         path: of the file.
-        header: how the file begins; the first line counts, and in it what is not in quotes.
+        header: how the file begins; the first line counts, and in it what is not in quotes.  Where
+            that is nothing, a name has line breaks, and what follows its quotes counts.
     """
     if path.name.lower().endswith((".tsv", ".tsv.gz")):
         return "\t"
-    plain = _QUOTED.sub("", _LINE_ENDS.split(header, maxsplit=1)[0])
-    found = (mark for mark in (",", *_OTHERS) if mark in plain)
+    line = _LINE_ENDS.split(header, maxsplit=1)[0]
+    plains = (_QUOTED.sub("", line), _LINE_ENDS.split(_QUOTED.sub("", header), maxsplit=1)[0])
+    found = (mark for plain in plains for mark in (",", *_OTHERS) if mark in plain)
     return next(found, ",")
 
 

@@ -333,6 +333,7 @@ class _Layout:
 
 
 _MOST_REPAIRS = 1000
+_LONGEST_HEADER = 1 << 20  # characters; a quote that is not closed within them is none
 _NO_HEADER = "; if the file has no header, write one above its first row"
 _ABOVE = "; if other lines stand above the header, such as a title, delete them"
 
@@ -349,9 +350,9 @@ def _read_csv_columns(path: Path, layout: _Layout) -> tuple[RawColumn, ...]:
     try:
         encoding = layout.encoding
         _check_start(path, encoding)
-        header = _first_line(path, encoding)
+        header, begin = _header(path, encoding)
         told = told_separator(header)
-        layout.separator = separator_of(path, header) if told is None else told
+        layout.separator = separator_of(path, begin) if told is None else told
         if layout.strict:
             with open_text(path, encoding=encoding) as handle:
                 _skip(handle, told)
@@ -370,10 +371,17 @@ def _read_csv_columns(path: Path, layout: _Layout) -> tuple[RawColumn, ...]:
         ) from None
 
 
-def _first_line(path: Path, encoding: str) -> str:
-    """What stands before the first line feed: with more lines, where carriage returns end them."""
+def _header(path: Path, encoding: str) -> tuple[str, str]:
+    """What stands before the first line feed: with more lines, where carriage returns end them; and
+    that with the lines in which its last quotes end.
+    """
     with open_text(path, errors="replace", newline="\n", encoding=encoding) as handle:
-        return handle.readline().rstrip("\r\n")
+        begin = line = handle.readline()
+        first = line.rstrip("\r\n")
+        while begin.count('"') % 2 and line and len(begin) < _LONGEST_HEADER:
+            line = handle.readline()
+            begin += line
+    return first, begin
 
 
 def _skip(handle: IO[str], told: str | None) -> None:

@@ -594,7 +594,8 @@ def _check_room(budget: Budget, ledger: PrivacyFilter, failure_delta: float, *, 
     epsilon, rho = ledger.remaining_epsilon, ledger.remaining_rho
     asked_epsilon, asked_rho = own.remaining_epsilon, own.remaining_rho
     fits = asked_rho <= rho
-    if pure or not budget.delta > failure_delta:
+    is_pure = pure or not budget.delta > failure_delta
+    if is_pure:
         asked_rho = _pure_rho(asked_epsilon, ledger.accounting)
         fits = asked_epsilon <= epsilon or asked_rho <= rho
     if failure_delta > ledger.remaining_failures:
@@ -605,9 +606,13 @@ def _check_room(budget: Budget, ledger: PrivacyFilter, failure_delta: float, *, 
         )
     if not fits:
         # what is left by the rounding of sums is nothing
-        if max(epsilon / asked_epsilon, rho / asked_rho) < 1e-9:
+        has_epsilon, has_rho = epsilon / asked_epsilon >= 1e-9, rho / asked_rho >= 1e-9
+        if not has_rho and not (has_epsilon and is_pure):
             left = "nothing is left for"
             cure = "what was released can be searched again, at no cost"
+            if has_epsilon:
+                most = left_in_words(epsilon * (budget.epsilon / asked_epsilon))
+                cure = f"a budget with delta = 0 may have up to {most} of epsilon"
         else:
             rooms = f"{left_in_words(epsilon)} of epsilon and {left_in_words(rho)} of rho"
             left = f"{rooms} are left, which is less than"

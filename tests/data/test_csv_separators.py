@@ -201,3 +201,35 @@ def text_line(cells: list[str], separator: str) -> str:
     out = io.StringIO()
     csv.writer(out, delimiter=separator).writerow(cells)
     return out.getvalue().removesuffix("\r\n")
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_the_first_name_of_a_header_may_have_a_line_break(
+    tmp_path: Path, separator: str, end: str, strict: bool
+) -> None:
+    """As spreadsheets let people write it: the first line ends within the quotes, and the line
+    after it says what separates.
+    """
+    first, middle = '"dose,\n""mg"";|"', '"per\nday"'
+    lines = [(first, middle, "stage"), ("1.5", "2", "3"), ("2.5", "0", "1")]
+    path = tmp_path / "t.csv"
+    path.write_bytes("".join(separator.join(line) + end for line in lines).encode())
+    domain = Domain(
+        {
+            'dose,\n"mg";|': Numeric(0, 3),
+            "per\nday": Ordinal((0, 1, 2)),
+            "stage": Ordinal((1, 2, 3)),
+        }
+    )
+    found = read_csv(path, domain=domain, strict=strict)
+    assert found.values('dose,\n"mg";|').tolist() == [1.5, 2.5]
+    assert found.column("per\nday").tolist() == [2, 0]
+    assert found.column("stage").tolist() == [2, 0]
+
+
+def test_a_quote_that_is_open_at_the_end_of_a_header_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text('"size;note;stage\n1;a;2\n' + "2;b;3\n" * 30)
+    refused(DataError, "the header cannot be read as csv", read_csv, path, domain=DOMAIN)

@@ -756,6 +756,24 @@ def test_a_refusal_says_what_would_help(people, path):
             jaxcd.release(people, kind, **asked)
 
 
+def test_a_refusal_says_that_runs_without_a_delta_have_room(people, path):
+    """After pure events nothing may be left for Gaussian noise, while the pure rule has room: no
+    smaller budget with a delta would help, and one without does.
+    """
+    asked = {"noise": simulated(), "ledger": made(path, budget=Budget(2.0, 1e-5))}
+    asked["ledger"].charge(PureEvent(1.0))
+    assert asked["ledger"].remaining_rho == 0
+    words = r"nothing is left for .*; a budget with delta = 0 may have up to 1 of epsilon$"
+    with pytest.raises(BudgetExhausted, match=words):
+        jaxcd.release(people, jaxcd.Marginals(), budget=Budget(0.1, 1e-6), **asked)
+    asked["ledger"].charge(PureEvent(0.25))
+    with pytest.raises(BudgetExhausted, match=r"may have up to 1\.5 of epsilon$"):
+        jaxcd.release(
+            people, jaxcd.Marginals(), budget=Budget(0.1, 1e-6, max_rows_per_person=2), **asked
+        )
+    jaxcd.release(people, jaxcd.Histogram(), budget=Budget(1.5, max_rows_per_person=2), **asked)
+
+
 def test_what_is_said_to_be_left_can_be_asked_for(people, path):
     """Of 1 less .4 and .4 a little less than .2 is left, as floats are; .2 was refused because .2
     was left.
