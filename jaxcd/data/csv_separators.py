@@ -5,7 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import PurePath
 
-__all__ = ["DECIMAL_COMMAS", "TEXT_FILES", "separator_of", "told_separator", "with_point"]
+__all__ = [
+    "DECIMAL_COMMAS",
+    "TEXT_FILES",
+    "outside_quotes",
+    "separator_of",
+    "told_separator",
+    "with_point",
+]
 
 TEXT_FILES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 """How the names of text files end."""
@@ -21,6 +28,11 @@ _LINE_ENDS = re.compile(r"[\r\n]")
 _WITH_COMMA = re.compile(r"\s*[-+]?\d*,\d+(?:[eE][-+]?\d+)?\s*")
 
 
+def outside_quotes(text: str) -> str:
+    """What is not in quotes; one that is not closed goes to the end."""
+    return _QUOTED.sub("", text)
+
+
 def separator_of(path: PurePath, header: str) -> str:
     """A tab in .tsv files.  Else a comma where the header has one; else a semicolon, a tab or an
     upright bar, the first of these that it has.
@@ -33,7 +45,7 @@ def separator_of(path: PurePath, header: str) -> str:
     if path.name.lower().endswith((".tsv", ".tsv.gz")):
         return "\t"
     line = _LINE_ENDS.split(header, maxsplit=1)[0]
-    plains = (_QUOTED.sub("", line), _LINE_ENDS.split(_QUOTED.sub("", header), maxsplit=1)[0])
+    plains = outside_quotes(line), _LINE_ENDS.split(outside_quotes(header), maxsplit=1)[0]
     found = (mark for plain in plains for mark in (",", *_OTHERS) if mark in plain)
     return next(found, ",")
 

@@ -41,6 +41,7 @@ from jaxcd.data.columns import RawColumn, spells_number
 from jaxcd.data.csv_separators import (
     DECIMAL_COMMAS,
     TEXT_FILES,
+    outside_quotes,
     separator_of,
     told_separator,
     with_point,
@@ -357,7 +358,7 @@ def _read_csv_columns(path: Path, layout: _Layout) -> tuple[RawColumn, ...]:
             with open_text(path, encoding=encoding) as handle:
                 _skip(handle, told)
                 return _columns_of_rows(_strict_records(handle, layout.separator), path, layout)
-        end = _line_end(header)
+        end = _line_end(begin)
         with open_text(path, errors="replace", newline=end, encoding=encoding) as handle:
             _skip(handle, told)
             return _columns_of_rows(_all_records(handle, layout), path, layout)
@@ -381,7 +382,7 @@ def _header(path: Path, encoding: str) -> tuple[str, str]:
         while begin.count('"') % 2 and line and len(begin) < _LONGEST_HEADER:
             line = handle.readline()
             begin += line
-    return first, begin
+    return first, begin.rstrip("\r\n")
 
 
 def _skip(handle: IO[str], told: str | None) -> None:
@@ -392,9 +393,9 @@ def _skip(handle: IO[str], told: str | None) -> None:
 
 def _line_end(header: str) -> str:
     """What ends a line, by the header, which is public: a line feed, or a carriage return where the
-    header ends with one alone.
+    header ends with one alone.  In quotes either may break a name.
     """
-    return "\r" if "\r" in header else "\n"
+    return "\r" if "\r" in outside_quotes(header) else "\n"
 
 
 def _strict_records(handle: Iterable[str], separator: str) -> Iterator[list[str]]:

@@ -229,6 +229,22 @@ def test_the_first_name_of_a_header_may_have_a_line_break(
     assert found.column("stage").tolist() == [2, 0]
 
 
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("inner", ["\n", "\r\n", "\r"])
+def test_what_breaks_a_name_does_not_say_what_ends_lines(
+    tmp_path: Path, inner: str, end: str, strict: bool
+) -> None:
+    name = f"dose{inner}(mg)"
+    lines = [f'stage;"{name}"', "1;1,5", "3;2,5"]
+    path = tmp_path / "t.csv"
+    path.write_bytes("".join(line + end for line in lines).encode())
+    domain = Domain({"stage": Ordinal((1, 2, 3)), name: Numeric(0, 3)})
+    found = read_csv(path, domain=domain, strict=strict)
+    assert found.column("stage").tolist() == [0, 2]
+    assert found.values(name).tolist() == [1.5, 2.5]
+
+
 def test_a_quote_that_is_open_at_the_end_of_a_header_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text('"size;note;stage\n1;a;2\n' + "2;b;3\n" * 30)
