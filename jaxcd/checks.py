@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, TypeGuard, TypeVar, cast
 
 import numpy as np
 
@@ -33,6 +33,7 @@ __all__ = [
     "counted",
     "has",
     "hold_python_numbers",
+    "is_iterable",
     "is_number",
     "is_whole",
     "said_of_columns",
@@ -70,6 +71,20 @@ def check_key_or_none(key: Any) -> None:
         check_key(key, cure="use jax.random.key(seed), or None")
 
 
+def is_iterable(value: object) -> TypeGuard[Iterable[Any]]:
+    """Whether its things can be gone through: not those of an array without dimensions, which is an
+    Iterable by its class.
+
+    >>> is_iterable([1]), is_iterable(np.array([1])), is_iterable(np.array(1)), is_iterable(1)
+    (True, True, False, False)
+    """
+    try:
+        iter(value)  # type: ignore[call-overload]
+    except TypeError:
+        return False
+    return True
+
+
 def check_listed(
     name: str, value: Any, *, of: str = "names", error: type[JaxcdError] = OptionError
 ) -> tuple[Any, ...]:
@@ -81,7 +96,7 @@ def check_listed(
     """
     if isinstance(value, (str, bytes)):
         what, cure = f"the single string {value!r}", f"write [{value!r}]"
-    elif isinstance(value, Iterable):
+    elif is_iterable(value):
         return tuple(value)
     else:
         what, cure = repr(value), "write [] for none" if value is None else f"write [{value!r}]"

@@ -11,13 +11,14 @@ from typing import Any
 
 import jax
 import numpy as np
+import pandas
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import jaxcd
 from jaxcd.checks import is_number, is_whole
-from jaxcd.errors import JaxcdError, OptionError
+from jaxcd.errors import DataError, DomainError, JaxcdError, OptionError
 
 KEY = jax.random.key(0)
 NOISE = jaxcd.SimulatedNoise(KEY)
@@ -271,3 +272,41 @@ def test_a_single_test_names_what_is_too_few(held, words):
         jaxcd.ci_test(
             data, "a", "b", given=held, test=jaxcd.FisherZ(), budget=jaxcd.NO_PRIVACY, key=None
         )
+
+
+def test_an_array_without_dimensions_is_no_collection() -> None:
+    """It is an Iterable by its class, and ended with a bare error."""
+    one = np.array(1)
+    for error, make in (
+        (OptionError, lambda: jaxcd.Knowledge(tiers=one)),
+        (OptionError, lambda: jaxcd.Knowledge(forbidden=one)),
+        (DomainError, lambda: jaxcd.Categorical(one)),
+        (DomainError, lambda: jaxcd.Binned(one)),
+        (DomainError, lambda: jaxcd.Numeric(missing=one)),
+        (DataError, lambda: jaxcd.Dataset.from_array(np.eye(3), names=one)),
+    ):
+        with pytest.raises(error, match="array"):
+            make()
+
+
+@pytest.mark.parametrize("flag", ["strict", "clip"])
+@pytest.mark.parametrize("value", ["no", "False", 0, np.array([])])
+def test_reading_takes_truth_values_only(tmp_path: Path, flag: str, value: object) -> None:
+    """The text "no" counted as True."""
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n2,1\n")
+    frame = pandas.DataFrame({"a": [1, 2], "b": [2, 1]})
+    domain = jaxcd.Domain({"a": jaxcd.Ordinal((1, 2)), "b": jaxcd.Ordinal((1, 2))})
+    for read in (
+        lambda **more: jaxcd.read_csv(tmp_path / "t.csv", domain=domain, **more),
+        lambda **more: jaxcd.Dataset.from_frame(frame, domain=domain, **more),
+        lambda **more: jaxcd.Dataset.from_array([[1, 2], [2, 1]], domain=domain, **more),
+    ):
+        with pytest.raises(OptionError, match=f"{flag} = .* is not True or False"):
+            read(**{flag: value})
+
+
+def test_what_is_no_domain_or_kind_is_named() -> None:
+    with pytest.raises(DomainError, match="bool is not a Domain"):
+        jaxcd.Dataset.from_array(np.eye(3), domain=True)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="no kind of release"):
+        jaxcd.Discretised(of={})  # type: ignore[arg-type]

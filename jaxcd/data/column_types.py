@@ -12,13 +12,13 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
 import numpy as np
 
-from jaxcd.checks import a_type
+from jaxcd.checks import a_type, is_iterable
 from jaxcd.errors import DomainError
 
 Level: TypeAlias = str | int | float | bool
@@ -125,7 +125,7 @@ def _a(kind: str) -> str:
 
 def _checked_levels(levels: object, kind: str) -> tuple[Level, ...]:
     """The levels as a tuple of plain Python values, or a DomainError."""
-    if isinstance(levels, (str, bytes)) or not isinstance(levels, Iterable):
+    if isinstance(levels, (str, bytes)) or not is_iterable(levels):
         raise DomainError(
             f"levels of {kind} column must be a sequence such as ('yes', 'no'), not {levels!r}"
         )
@@ -195,7 +195,7 @@ def _checked_missing(missing: object, kind: str) -> tuple[Level, ...] | None:
         return None
     if missing is True:
         return ()
-    if isinstance(missing, (str, bytes, Mapping)) or not isinstance(missing, Iterable):
+    if isinstance(missing, (str, bytes, Mapping)) or not is_iterable(missing):
         raise DomainError(
             f"missing = {shown(missing)} of {kind} column must be true (an empty cell, NA, null) "
             "or a list of the cells that also mean a missing value, such as [999]"
@@ -364,7 +364,7 @@ class Binned(_MayBeMissing):
     is_discrete: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if isinstance(self.edges, (str, bytes)) or not isinstance(self.edges, Iterable):
+        if isinstance(self.edges, (str, bytes)) or not is_iterable(self.edges):
             raise DomainError(f"bins must be a list of ascending numbers, not {self.edges!r}")
         edges = tuple(_finite("an edge", edge, cure="give finite edges") for edge in self.edges)
         if len(edges) < 2 or any(not low < high for low, high in itertools.pairwise(edges)):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxcd.checks import counted
+from jaxcd.checks import check_flag, counted
 from jaxcd.data.checked_arrays import (
     caught_codes,
     check_codes,
@@ -151,6 +151,7 @@ class Dataset(Rows):
                 or only in the frame.  With ``strict`` also, naming column, row (data rows count
                 from 1), value and cure: a missing value, an undeclared level, a value out of
                 bounds, infinite or not a number.
+            OptionError: ``strict`` or ``clip`` is no truth value.
         """
         from jaxcd.data.frames import raw_columns_of_frame
 
@@ -185,10 +186,12 @@ class Dataset(Rows):
 
         Raises:
             DataError: As for :meth:`from_frame`, or if ``values`` is not two-dimensional.
+            DomainError: ``domain`` is none.
+            OptionError: As for :meth:`from_frame`.
         """
         from jaxcd.data.frames import raw_columns_of_array
 
-        declared = as_domain(domain)
+        declared = None if domain is None else declared_domain(domain)
         if names is None and declared is not None:
             names = declared.names
         raws = raw_columns_of_array(values, names=names, strict=reads_strictly(declared, strict))
@@ -552,7 +555,11 @@ class Dataset(Rows):
 
 
 def reads_strictly(domain: object, strict: bool | None) -> bool:
-    """Whether a cell that fits no declaration is an error."""
+    """Whether a cell that fits no declaration is an error; raises OptionError where ``strict`` is
+    no truth value.
+    """
+    if strict is not None:
+        check_flag("strict", strict)
     return not (isinstance(domain, Domain) and domain.declared) if strict is None else strict
 
 
@@ -566,6 +573,7 @@ def from_raw_columns(
     """Apply a domain, given or inferred, to raw columns of distinct names; of a list that is handed
     over each is taken out, and let go of when it is encoded.
     """
+    check_flag("clip", clip)
     check_has_rows(raws[0].n_samples)
     if domain is None:
         domain = Domain(infer_columns(raws), declared=False)

@@ -40,7 +40,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
-from jaxcd.checks import a_type, shown_list
+from jaxcd.checks import a_type, is_iterable, shown_list
 from jaxcd.data.column_types import (
     Binned,
     Categorical,
@@ -412,7 +412,7 @@ def _checked_interventions(domain: Domain) -> Mapping[str, Mapping[Level, tuple[
                     f"level {same!r}; keep one of them, with all columns that were set there"
                 )
             spelled[same] = level
-            if not isinstance(targets, Iterable):
+            if not is_iterable(targets):
                 raise DomainError(
                     f"column {name!r}: the targets {targets!r} of the intervention {level!r} are "
                     "no names; give the columns that were set"

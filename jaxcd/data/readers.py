@@ -104,7 +104,8 @@ def read_csv(
             ``strict``, a row of another length.
         FormatError: If the domain file is malformed.
         DomainError: If the domain file declares no domain.
-        OptionError: ``path`` is no path, or ``encoding`` none that is read.
+        OptionError: ``path`` is no path, ``encoding`` none that is read, or ``strict`` or ``clip``
+            no truth value.
 
     Example:
         >>> import jaxcd, pathlib, tempfile

@@ -45,14 +45,14 @@ Without this, neither the arrowheads nor :meth:`Knowledge.may_separate` are soun
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
 import networkx as nx
 import numpy as np
 
-from jaxcd.checks import a_type, shown_list
+from jaxcd.checks import a_type, is_iterable, shown_list
 from jaxcd.errors import FormatError, OptionError
 
 __all__ = ["Knowledge", "given_edges"]
@@ -419,7 +419,7 @@ def _checked_name(name: Any, where: str) -> str:
 
 def _collected(value: Any, where: str, example: str) -> list[Any]:
     # A text is a collection of texts, and is never what was meant.
-    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+    if isinstance(value, str | bytes) or not is_iterable(value):
         raise OptionError(f"{where} must be a collection such as {example}, got {value!r}")
     return list(value)
 

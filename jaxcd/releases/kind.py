@@ -186,7 +186,7 @@ _FORMER_OPTIONS = frozenset({"inflation_cap"})
 
 def kind_from_json(entry: Mapping[str, Any] | None) -> ReleaseKind | None:
     """The options that a file records; None where it has none, or of a class that is not here."""
-    if entry is None or (kind := ReleaseKind._kinds.get(entry["name"])) is None:
+    if entry is None or (kind := ReleaseKind._kinds.get(entry.get("name", ""))) is None:
         return None
     options = {
         name: tuple(part) if isinstance(part, list) else part

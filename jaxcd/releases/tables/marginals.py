@@ -199,10 +199,8 @@ class Marginals(InteractionsKind):
         self.check_knowledge()
         for argument in ("dependence_alpha", "mediation_alpha", "max_cells"):
             value = getattr(self, argument)
-            if value is not None and not 0 < value < 1:
-                raise OptionError(
-                    f"{argument} = {value!r} is not between 0 and 1; give a share such as 0.1"
-                )
+            if value is not None:
+                check_number(argument, value, 0, 1, "()", cure="give a share such as 0.1")
         for argument, most in (("max_candidates", 8), ("max_parents", 5)):
             count = getattr(self, argument)
             if count is not None and not is_whole(count, 1, most):
