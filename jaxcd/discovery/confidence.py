@@ -25,7 +25,7 @@ import jax
 import numpy as np
 from scipy import special
 
-from jaxcd.checks import a_type, check_whole
+from jaxcd.checks import a_type, check_flag, check_whole
 from jaxcd.data.intervention_knowledge import designed_arcs
 from jaxcd.discovery.edge_shares import EdgeConfidence
 from jaxcd.discovery.recalibration import kinds, recalibrated
@@ -145,6 +145,7 @@ def edge_confidence(
     """
     check_whole("n_draws", n_draws, 1, cure="give one such as 50")
     check_whole("seed", seed, 0, 2**63 - 1, cure="give one such as 0")
+    check_flag("calibrated", calibrated)
     if run is not None and not isinstance(run, DiscoveryResult):
         raise OptionError(
             f"run: {a_type(run)} is not a DiscoveryResult; use what the search returned, or None"

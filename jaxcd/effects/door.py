@@ -265,7 +265,7 @@ def _checked(release: Any, treatment: str, outcome: str, missing: Missing | str 
             "...), or load one with jaxcd.Release.load(path)"
         )
     for argument, name in (("treatment", treatment), ("outcome", outcome)):
-        if name not in release.names:
+        if not isinstance(name, str) or name not in release.names:
             raise OptionError(
                 f"{argument}: {name!r} is no column of the release; it has "
                 f"{shown_list(release.names)}"

@@ -15,6 +15,7 @@ from typing import Any, final
 import numpy as np
 from scipy import special
 
+from jaxcd.checks import is_iterable
 from jaxcd.data.column_types import reading
 from jaxcd.data.interventions import Interventions
 from jaxcd.effects.agreeing import AgreeingTables
@@ -395,7 +396,8 @@ def estimator_of(
         OptionError: the release has neither tables nor moments, or levels do not fit the columns.
     """
     # Of a set hashing would choose the sign of the effect.
-    unordered = isinstance(levels, (str, bytes, Set, Mapping)) or not hasattr(levels, "__len__")
+    is_listed = is_iterable(levels) and hasattr(levels, "__len__")
+    unordered = isinstance(levels, (str, bytes, Set, Mapping)) or not is_listed
     if levels is not None and (unordered or len(levels) != 2):
         raise OptionError(
             f"levels {_in_words(levels)} are not two levels (from, to) of {treatment!r}; give a "

@@ -288,6 +288,7 @@ def test_arguments_are_checked(discrete: jaxcd.Dataset) -> None:
         {"seed": 0.5},
         {"run": "graph"},
         {"seed": 2**63},
+        {"calibrated": "no"},
     ):
         pytest.raises(OptionError, edge_confidence, bought, **wrong)
     pytest.raises(OptionError, edge_confidence, discrete)

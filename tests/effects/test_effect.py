@@ -950,3 +950,15 @@ def test_two_numbers_to_compare_are_two(levels) -> None:
     graph = MixedGraph.from_edges(["a", "b"], ["a --> b"])
     with pytest.raises(OptionError, match="'a' is numeric; give two different numbers"):
         jaxcd.effect(free, treatment="a", outcome="b", graph=graph, levels=levels)
+
+
+def test_arrays_are_no_names_and_no_levels() -> None:
+    """They ended with a bare error."""
+    data = jaxcd.networks.load("cancer").sample(200, key=jax.random.key(0))
+    bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.NO_PRIVACY)
+    asked = {"treatment": "Smoker", "outcome": "Cancer", "n_draws": 0}
+    for argument in ("treatment", "outcome"):
+        with pytest.raises(OptionError, match=f"{argument}: array.* is no column"):
+            jaxcd.effect(bought, **{**asked, argument: np.array([])})
+    with pytest.raises(OptionError, match="levels array.1. are not two levels"):
+        jaxcd.effect(bought, **asked, levels=np.array(1))
