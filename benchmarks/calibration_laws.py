@@ -257,6 +257,22 @@ def _regimes(rng: Rng, n: int, dependent: bool) -> np.ndarray:
     return _table(np.where(up, z[:, 1], -z[:, 1]) + 0.5 * e, 1.5 * up * z[:, 1] + 0.5 * f, z)
 
 
+def _weekends(rng: Rng, n: int, dependent: bool) -> np.ndarray:
+    """Higher at weekends; dates of five years, and age."""
+    date, age = rng.integers(0, 5 * 365, n), rng.uniform(20, 80, n)
+    e, f = _errors(rng, n, dependent)
+    weekend = date % 7 >= 5
+    return _table(weekend + 0.02 * age + 0.5 * e, weekend + 0.5 * f, np.column_stack([date, age]))
+
+
+def _wave(rng: Rng, n: int, dependent: bool) -> np.ndarray:
+    """Of one column, beside a line in another."""
+    z = rng.normal(size=(n, 2))
+    e, f = _errors(rng, n, dependent)
+    wave = np.sin(8 * z[:, 0])
+    return _table(wave + z[:, 1] + 0.5 * e, wave - 0.5 * z[:, 1] + 0.5 * f, z)
+
+
 def _strata(n_strata: int, k: int) -> Callable[[Rng, int, bool], np.ndarray]:
     """Strata with shares as 1, 1/2, 1/3, ..., and uneven levels in each."""
 
@@ -310,6 +326,8 @@ LAWS: Sequence[Law] = (
     Law("thresholds", _thresholds, RCIT, "jumps at an age and a weight, beside slopes"),
     Law("corner", _corner, RCIT, "a regression tree of two splits"),
     Law("regimes", _regimes, RCIT, "a slope that changes at a threshold of another column"),
+    Law("weekends", _weekends, RCIT, "higher at weekends, given the date (five years) and age"),
+    Law("wave", _wave, RCIT, "sin(8 z1) beside a line in z2"),
     Law(
         "20 strata",
         _strata(20, 2),

@@ -14,16 +14,17 @@ no sine (weekends) has harmonics: these are waves, too, and are found one after 
 
     P(w) = |sum of u exp(i w z_j)|^2 / (sum of u^2 / 2),
 
-over the frequencies of 1 to 1,024 periods in the range of z_j (half of the number of rows at most)
-in steps of a half, by a fast Fourier transform of sums in 8,192 cells of equal width.  Without a
-wave P(w) is about chi-square with two degrees of freedom, P(P > t) = exp(-t / 2), and the largest
-of K periods, about as many as 2 K independent ones.  So a wave counts where
+over the frequencies of 1 to 1,024 periods in the range of z_j in steps of a half, by a fast Fourier
+transform of sums in 8,192 cells of equal width.  Without a wave P(w) is about chi-square with two
+degrees of freedom, P(P > t) = exp(-t / 2), and the largest is that of about 2,048 independent ones
+a column.  So a wave counts where
 
-    P(w) > 2 log(32 K),
+    P(w) > 2 log(32,768 m),
 
-K summed over columns and targets: without one that happens in a sixteenth of the targets, and costs
-them two parameters.  It must be clearer than the clearest jump (:mod:`jaxcd.citests.jumps`), too.
-The largest is then placed between its neighbours by the rows themselves.
+m the number of columns times that of targets: without one that happens in a sixteenth of the
+targets, and costs them two parameters.  It must be clearer than the clearest jump
+(:mod:`jaxcd.citests.jumps`), too.  The largest is then placed between its neighbours by the rows
+themselves.
 
 Source:
     Schuster 1898 for the periodogram; Lomb 1976 for rows at uneven places; Cooley and Tukey 1965.
@@ -58,11 +59,10 @@ def clearest_wave(
         least: a higher limit.
     """
     low, span = float(column.min()), float(np.ptp(column))
-    most = min(len(column) // 2, _MOST_PERIODS)
-    if not span > 0 or most < 1:
+    if not span > 0:
         return 0.0, 0.0
     cells = np.minimum(((column - low) * (_CELLS / span)).astype(np.int64), _CELLS - 1)
-    least = max(least, 2 * math.log(_FALSE_ONES * most * n_searched))
+    least = max(least, 2 * math.log(_FALSE_ONES * _MOST_PERIODS * n_searched))
     step = 2 * math.pi / (_STEPS * span)
     best = (0.0, 0.0)
     for rest in rests:
@@ -70,7 +70,7 @@ def clearest_wave(
         if not size > 0:
             continue
         sums = np.bincount(cells, weights=rest, minlength=_CELLS)
-        places = slice(_STEPS, most * _STEPS + 1)
+        places = slice(_STEPS, _MOST_PERIODS * _STEPS + 1)
         power = np.abs(np.fft.rfft(sums, _STEPS * _CELLS)[places]) ** 2 / size
         if power.max() > max(least, best[0]):
             near = (_first_best(power) + _STEPS) * step
